@@ -1,0 +1,144 @@
+//! The command line: clap types only, one Args struct per command.
+
+mod answers;
+mod backend;
+mod chain;
+mod links;
+mod results;
+mod smoke;
+mod static_checks;
+
+pub use answers::{AnswerMode, AnswersArgs};
+pub use backend::{BackendArgs, BackendCommand};
+pub use chain::AllArgs;
+pub use links::LinksArgs;
+pub use results::{CompareArgs, ConcludeArgs, NormalizeArgs, SchemaArgs};
+pub use smoke::SmokeArgs;
+pub use static_checks::StaticArgs;
+
+use crate::model::Lang;
+use crate::render::{Format, OutputTarget};
+use crate::term::ColorChoice;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// The gate between an inference result and its readers.
+///
+/// `verify all` runs the documented chain: static → answers → links → smoke → schema →
+/// conclude. A stage that fails blocks the later ones; a skip is never a pass.
+#[derive(Debug, Parser)]
+#[command(name = "verify", version, propagate_version = true, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// Root of the course [default: the nearest ancestor with verify.toml, else with .git, else here]
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Settings file to read instead of verify.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+    /// Format of standard output, or of the file given with --output
+    #[arg(long, global = true, value_enum, env = "VERIFY_FORMAT", hide_env = true)]
+    pub format: Option<Format>,
+    /// Write the report to FILE while the console keeps the human text; FORMAT=FILE may be given several times
+    #[arg(short, long = "output", global = true, value_name = "[FORMAT=]FILE")]
+    pub outputs: Vec<OutputTarget>,
+    /// Report warnings as errors
+    #[arg(long, global = true)]
+    pub strict: bool,
+    /// Print failures and the last line only
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// Show no progress
+    #[arg(long, global = true)]
+    pub no_progress: bool,
+    /// Language of human text [default: from the locale]
+    #[arg(long, global = true, value_enum, env = "VERIFY_LANG", hide_env = true)]
+    pub lang: Option<Lang>,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the chain: static → answers → links → smoke → schema → conclude
+    All(AllArgs),
+    /// Check that Python files and notebook cells compile and notebooks are well-formed
+    Static(StaticArgs),
+    /// Run the reference answers of notebooks against their tests
+    Answers(AnswersArgs),
+    /// Check links and anchors in Markdown and notebook cells, offline
+    Links(LinksArgs),
+    /// Start a real backend, prove the path with a small workload, stop it
+    Smoke(SmokeArgs),
+    /// Gate result files against inference-benchmark/v1
+    Schema(SchemaArgs),
+    /// Judge which decision the evidence in result files can carry
+    Conclude(ConcludeArgs),
+    /// Put a baseline and its candidates side by side
+    Compare(CompareArgs),
+    /// Migrate historical results to inference-benchmark/v1; the original is never touched
+    Normalize(NormalizeArgs),
+    /// List, install or examine backends
+    Backend(BackendArgs),
+    /// Print the resolved settings and where each value comes from
+    Settings,
+    /// Write a commented verify.toml
+    Init(InitArgs),
+    /// Explain a rule
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Own a server for the process that started this one (internal)
+    #[command(name = "__guard", hide = true)]
+    Guard,
+}
+
+/// `verify init`.
+#[derive(Debug, Clone, Args)]
+pub struct InitArgs {
+    /// Print the file instead of writing it
+    #[arg(long)]
+    pub print: bool,
+    /// Replace an existing verify.toml
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `verify explain`.
+#[derive(Debug, Clone, Args)]
+pub struct ExplainArgs {
+    /// Rule id, such as links/missing-file; none: list every rule
+    pub rule: Option<String>,
+}
+
+/// `verify completions`.
+#[derive(Debug, Clone, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,36 @@
+//! `verify smoke`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Which backend serves.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Backend")]
+pub struct BackendChoice {
+    /// Backend to start; `verify backend list` shows the names
+    #[arg(long, value_name = "NAME", env = "VERIFY_BACKEND", hide_env = true, conflicts_with = "base_url")]
+    pub backend: Option<String>,
+    /// Server that is running already; it is neither started nor stopped
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Model: a folder, a file, or an id that the backend knows
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Install nothing and download nothing
+    #[arg(long)]
+    pub offline: bool,
+}
+
+/// Arguments of `verify smoke`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SmokeArgs {
+    /// Section of the course; may be given several times [default: all]
+    #[arg(long = "project", value_delimiter = ',', value_name = "N")]
+    pub projects: Vec<u32>,
+    /// The backend.
+    #[command(flatten)]
+    pub backend: BackendChoice,
+    /// One ad-hoc run: a JSON or TOML run specification
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["projects", "backend", "base_url", "model"])]
+    pub config: Option<PathBuf>,
+}

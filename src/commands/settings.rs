@@ -1,0 +1,49 @@
+//! `verify settings`.
+
+use crate::cli::Cli;
+use crate::config::{self, Origin};
+use crate::error::RunError;
+use crate::{Screen, roots};
+use std::fmt::Write;
+
+/// Prints every resolved setting and the layer it came from.
+///
+/// # Errors
+/// The settings are at fault.
+pub(super) fn run(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    let (cwd, root) = roots(cli)?;
+    let resolved = config::resolve(&root, cli.global.settings.as_deref().map(|path| cwd.join(path)).as_deref())?;
+    let mut text = format!("# root: {}\n", root.display());
+    let file = resolved.file.as_ref().map_or("none".to_owned(), |path| path.display().to_string());
+    let _ = writeln!(text, "# file: {file}");
+    if let Ok(toml::Value::Table(table)) = toml::Value::try_from(&resolved.settings) {
+        for (key, value) in &table {
+            write_value(&mut text, key, value, &|path| resolved.origins.get(path));
+        }
+    }
+    screen.print(&text);
+    Ok(0)
+}
+
+fn write_value(text: &mut String, path: &str, value: &toml::Value, origin: &dyn Fn(&str) -> Option<Origin>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                write_value(text, &format!("{path}.{key}"), value, origin);
+            }
+        }
+        toml::Value::Array(list) if list.iter().any(toml::Value::is_table) => {
+            for (index, entry) in list.iter().enumerate() {
+                let name = ["id", "name"].iter().find_map(|key| entry.get(key)).map_or_else(
+                    || index.to_string(),
+                    |name| name.as_str().map_or_else(|| name.to_string(), str::to_owned),
+                );
+                write_value(text, &format!("{path}.{name}"), entry, origin);
+            }
+        }
+        _ => {
+            let from = origin(path).map_or("default", Origin::name);
+            let _ = writeln!(text, "{path} = {value}  # {from}");
+        }
+    }
+}

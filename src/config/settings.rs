@@ -1,0 +1,261 @@
+//! The resolved settings and, at once, the format of `verify.toml`: every key has a
+//! default, unknown keys are refused, the JSON schema for editors comes from here.
+
+use crate::backend::BackendProfile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything that can be set.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where things are in the course.
+    pub course: CourseSettings,
+    /// Settings of `verify static`.
+    pub r#static: StaticSettings,
+    /// Settings of `verify answers`.
+    pub answers: AnswersSettings,
+    /// Settings of `verify links`.
+    pub links: LinksSettings,
+    /// Settings of `verify smoke`.
+    pub smoke: SmokeSettings,
+    /// Settings of `verify schema`.
+    pub schema: SchemaSettings,
+    /// Thresholds of `verify conclude`.
+    pub conclude: ConcludeSettings,
+    /// Sections of the course that measure something, one table each.
+    pub project: Vec<Project>,
+    /// Backends: the built-in ones changed, or new ones.
+    pub backend: Vec<BackendProfile>,
+}
+
+impl Settings {
+    pub(super) fn deserialize_value(value: toml::Value) -> Result<Self, toml::de::Error> {
+        Settings::deserialize(value)
+    }
+
+    /// The project with this number.
+    pub fn project(&self, id: u32) -> Option<&Project> {
+        self.project.iter().find(|project| project.id == id)
+    }
+}
+
+/// Where things are in the course. Paths are relative to the root, with `/`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CourseSettings {
+    /// Folders whose notebooks hold a question area and reference answers.
+    pub notebooks: Vec<String>,
+    /// Folders of self-contained notebooks: every code cell runs in order.
+    pub inline_notebooks: Vec<String>,
+    /// Root of the documentation site.
+    pub docs: String,
+    /// Folder of the result files.
+    pub results: String,
+    /// Glob patterns of paths that no stage looks at, also when they are named on the command line.
+    pub exclude: Vec<String>,
+    /// Python files that must exist and compile.
+    pub tools: Vec<String>,
+    /// Texts that end the question area.
+    pub stop_markers: Vec<String>,
+    /// Texts in the heading that opens the answer area.
+    pub answer_markers: Vec<String>,
+}
+
+/// Settings of `verify static`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StaticSettings {
+    /// Python version to judge for, such as `3.10`; empty: `requires-python` of
+    /// `pyproject.toml`, else 3.10.
+    pub target_version: String,
+}
+
+/// Settings of `verify answers`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnswersSettings {
+    /// Seconds for one notebook.
+    pub timeout_s: f64,
+    /// Notebooks at a time; 0: as many as there are cores.
+    pub jobs: usize,
+    /// Interpreter; empty: `python3`, then `python`, on PATH.
+    pub python: String,
+    /// Sentences that say "skipped" when a running test prints them.
+    pub skip_sentences: Vec<String>,
+}
+
+impl Default for AnswersSettings {
+    fn default() -> Self {
+        AnswersSettings { timeout_s: 30.0, jobs: 0, python: String::new(), skip_sentences: Vec::new() }
+    }
+}
+
+/// Which rule makes heading ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Slug {
+    /// The page the reader is on decides.
+    #[default]
+    Auto,
+    /// GitHub's rule everywhere.
+    Github,
+    /// VitePress' rule everywhere.
+    Vitepress,
+}
+
+/// Settings of `verify links`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LinksSettings {
+    /// Which rule makes heading ids.
+    pub slug: Slug,
+    /// Links that are accepted although they do not resolve.
+    pub ignore: Vec<LinkIgnore>,
+}
+
+/// One accepted link.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LinkIgnore {
+    /// Glob pattern of the source file; empty: every file.
+    pub path: String,
+    /// Glob pattern of the link as written.
+    pub target: String,
+    /// Why it is accepted.
+    pub reason: String,
+}
+
+/// Settings of `verify smoke`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SmokeSettings {
+    /// Backend that the chain starts; empty: the stage is skipped unless one is named.
+    pub backend: String,
+    /// Server that is running already; neither started nor stopped.
+    pub base_url: String,
+    /// Model: a folder, a file, or an id that the backend knows. Empty: the backend's own.
+    pub model: String,
+    /// Name of the environment variable that holds the API key of `base_url`.
+    pub api_key_env: String,
+}
+
+/// How much `verify schema` demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum SchemaLevel {
+    /// The whole contract.
+    #[default]
+    Strict,
+    /// Exactly the verdict of the checklist's former `jq` filter.
+    Compat,
+}
+
+/// Settings of `verify schema`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SchemaSettings {
+    /// How much is demanded.
+    pub level: SchemaLevel,
+}
+
+/// Thresholds of `verify conclude`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConcludeSettings {
+    /// Repeats below this are too few for `accept`.
+    pub min_repeats: u32,
+    /// Samples (successful requests over all repeats) below this are too few for `accept`.
+    pub min_samples: u32,
+    /// Largest coefficient of variation of throughput over the repeats.
+    pub max_cv: f64,
+    /// Quality probes below this are too few for `accept`.
+    pub min_probes: u32,
+    /// Samples below this carry no P99.
+    pub p99_min_samples: u32,
+    /// Samples below this carry a P99 only with a warning.
+    pub p99_warn_samples: u32,
+    /// Tolerated relative difference of the mean output length of two sides.
+    pub output_length_tolerance: f64,
+    /// Concurrency below this shows nothing about a scheduler (project 70).
+    pub min_scheduler_concurrency: u32,
+}
+
+impl Default for ConcludeSettings {
+    fn default() -> Self {
+        ConcludeSettings {
+            min_repeats: 3,
+            min_samples: 30,
+            max_cv: 0.10,
+            min_probes: 5,
+            p99_min_samples: 100,
+            p99_warn_samples: 299,
+            output_length_tolerance: 0.05,
+            min_scheduler_concurrency: 4,
+        }
+    }
+}
+
+/// One section of the course that measures something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Project {
+    /// Number of the section.
+    pub id: u32,
+    /// What it is about.
+    pub title: String,
+    /// Its notebook.
+    pub notebook: String,
+    /// Its page in the documentation.
+    pub page: String,
+    /// Practice level: P1 (the chain works on a smoke run), P2 (a real backend with full evidence).
+    pub level: String,
+    /// Variable in the notebook that switches the real backend on; committed as `False`.
+    pub switch: String,
+    /// Name of its result file in the results folder.
+    pub result: String,
+    /// Name of the strategy in its result.
+    pub strategy: String,
+    /// Workload: a JSONL file of prompts.
+    pub workload: String,
+    /// Requests of the small workload.
+    pub requests: u32,
+    /// Requests in flight.
+    pub concurrency: u32,
+    /// Requests sent before the measured ones and not counted.
+    pub warmup: u32,
+    /// Tokens at most per answer.
+    pub max_tokens: u32,
+    /// Whether requests may hit the server's prefix cache.
+    pub cache_policy: String,
+    /// Metrics its result needs beside the public ones.
+    pub strategy_metrics: Vec<String>,
+    /// What the smoke run shows by itself.
+    pub automatic: Vec<String>,
+    /// What the learner still has to confirm.
+    pub to_confirm: Vec<String>,
+}
+
+impl Default for Project {
+    fn default() -> Self {
+        Project {
+            id: 0,
+            title: String::new(),
+            notebook: String::new(),
+            page: String::new(),
+            level: "P1".to_owned(),
+            switch: "RUN_REAL_BACKEND".to_owned(),
+            result: String::new(),
+            strategy: String::new(),
+            workload: String::new(),
+            requests: 5,
+            concurrency: 1,
+            warmup: 1,
+            max_tokens: 32,
+            cache_policy: "off".to_owned(),
+            strategy_metrics: Vec::new(),
+            automatic: Vec::new(),
+            to_confirm: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The gate between an inference result and its readers. See the README for what it
+//! does; this page is the map of the house.
+//!
+//! [`cli`] parses, [`run`] dispatches to [`pipeline`] (the stages) or [`commands`]
+//! (everything else). [`stages`] judge, [`rules`] is the table of what can be wrong,
+//! [`model`] is what a run says, [`render`] turns that into text. [`course`] and
+//! [`config`] know where things are. [`process`], [`backend`], [`client`] and
+//! [`bench`] start servers and measure them, [`results`] reads and writes what was
+//! measured.
+
+pub mod backend;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod course;
+pub mod error;
+pub mod fsx;
+pub mod interrupt;
+pub mod model;
+pub mod notebook;
+pub mod pipeline;
+pub mod render;
+pub mod rules;
+pub mod stages;
+pub mod term;
+
+use cli::{Cli, Command};
+use course::{Context, Excludes};
+use error::RunError;
+use model::{Lang, Localized, RunReport};
+use pipeline::Job;
+use render::{Format, HumanOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use term::{Progress, TermFacts};
+
+/// Exit code of a usage or configuration fault.
+const USAGE: u8 = 2;
+
+/// Prints what clap has to say (help, version, a fault of the command line) and gives
+/// its exit code. A closed pipe is no fault.
+pub fn usage_exit(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// Runs one command; the result is the exit code of the process.
+pub fn run(cli: &Cli) -> u8 {
+    let screen = Screen::new(cli);
+    match dispatch(cli, &screen) {
+        Ok(code) => code,
+        Err(error) => screen.fail(&error),
+    }
+}
+
+fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    let report = match &cli.command {
+        Command::All(args) => {
+            let ctx = context(cli, screen, &args.projects)?;
+            pipeline::run_chain(&ctx, args)?
+        }
+        Command::Static(args) => stage(cli, screen, Job::Static(args.clone()))?,
+        Command::Answers(args) => stage(cli, screen, Job::Answers(args.clone()))?,
+        Command::Links(args) => stage(cli, screen, Job::Links(args.clone()))?,
+        Command::Smoke(args) => stage(cli, screen, Job::Smoke(args.clone()))?,
+        Command::Schema(args) => stage(cli, screen, Job::Schema(args.clone()))?,
+        Command::Conclude(args) => stage(cli, screen, Job::Conclude(args.clone()))?,
+        other => return commands::run(other, cli, screen),
+    };
+    screen.show(&report)
+}
+
+fn stage(cli: &Cli, screen: &Screen<'_>, job: Job) -> Result<RunReport, RunError> {
+    let projects = match &job {
+        Job::Smoke(args) => args.projects.clone(),
+        _ => Vec::new(),
+    };
+    pipeline::run_one(&context(cli, screen, &projects)?, &job)
+}
+
+/// Resolves root and settings and installs the signal handlers.
+fn context(cli: &Cli, screen: &Screen<'_>, projects: &[u32]) -> Result<Context, RunError> {
+    let (cwd, root) = roots(cli)?;
+    let settings =
+        config::resolve(&root, cli.global.settings.as_deref().map(|path| cwd.join(path)).as_deref())?.settings;
+    let cancel = interrupt::Cancel::default();
+    cancel.listen().map_err(|error| RunError::file("signals", error))?;
+    let ctx = Context {
+        excludes: Excludes::new(&settings.course.exclude)?,
+        root,
+        cwd,
+        settings,
+        projects: projects.to_vec(),
+        lang: screen.lang,
+        progress: screen.progress(),
+        cancel,
+    };
+    ctx.check_projects()?;
+    Ok(ctx)
+}
+
+/// Where the user stands, and the root of the course; both absolute.
+fn roots(cli: &Cli) -> Result<(PathBuf, PathBuf), RunError> {
+    let cwd = std::env::current_dir().map_err(|error| RunError::file(".", error))?;
+    let root = match &cli.global.root {
+        Some(given) => {
+            let root = cwd.join(given);
+            if !root.is_dir() {
+                return Err(RunError::usage(
+                    Localized::both(
+                        format!("{} is no folder", given.display()),
+                        format!("{} 不是文件夹", given.display()),
+                    ),
+                    Localized::both("give the root of the course with -C", "请用 -C 给出课程根目录"),
+                ));
+            }
+            root.canonicalize().unwrap_or(root)
+        }
+        None => course::find_root(&cwd),
+    };
+    Ok((cwd, root))
+}
+
+/// Where output goes and how it looks, decided once.
+#[derive(Debug)]
+pub struct Screen<'a> {
+    cli: &'a Cli,
+    /// Language of human text.
+    pub lang: Lang,
+    facts: TermFacts,
+}
+
+impl<'a> Screen<'a> {
+    fn new(cli: &'a Cli) -> Self {
+        Screen {
+            cli,
+            lang: cli.global.lang.unwrap_or_else(|| locale(|name| std::env::var(name).ok())),
+            facts: TermFacts::of(io::stdout().is_terminal()),
+        }
+    }
+
+    fn format(&self) -> Format {
+        self.cli.global.format.unwrap_or_default()
+    }
+
+    /// Whether standard output carries the chosen machine format.
+    fn machine(&self) -> bool {
+        self.cli.global.outputs.is_empty() && self.format() == Format::Json
+    }
+
+    fn progress(&self) -> Progress {
+        let global = &self.cli.global;
+        if global.no_progress || global.quiet {
+            Progress::Silent
+        } else if io::stderr().is_terminal() && std::env::var_os("CI").is_none() {
+            Progress::Bar
+        } else {
+            Progress::Lines
+        }
+    }
+
+    /// How human text looks here.
+    pub fn human<'b>(&self, root: &'b std::path::Path) -> HumanOptions<'b> {
+        HumanOptions {
+            root,
+            lang: self.lang,
+            color: self.facts.use_color(self.cli.global.color),
+            width: std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(100),
+            quiet: self.cli.global.quiet,
+        }
+    }
+
+    /// Prints a text to standard output. A reader that went away is no fault.
+    pub fn print(&self, text: &str) {
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    /// Shows a report in every format that was asked for.
+    ///
+    /// # Errors
+    /// A file of `--output` cannot be written.
+    pub fn show(&self, report: &RunReport) -> Result<u8, RunError> {
+        let mut report = report.clone();
+        if self.cli.global.strict {
+            report.stages.iter_mut().for_each(|run| run.outcome.make_strict());
+        }
+        let (cwd, root) = roots(self.cli)?;
+        let text = |format: Format, options: HumanOptions<'_>| match format {
+            Format::Human => render::render_human(&report, options),
+            Format::Json => render::render_json(&report),
+        };
+        for target in &self.cli.global.outputs {
+            let plain = HumanOptions { color: false, ..self.human(&root) };
+            let path = cwd.join(&target.path);
+            fsx::write_atomic(&path, text(target.format.unwrap_or(self.format()), plain).as_bytes())
+                .map_err(|error| RunError::file(&target.path, error))?;
+        }
+        let format = if self.machine() { Format::Json } else { Format::Human };
+        self.print(&text(format, self.human(&root)));
+        Ok(u8::try_from(report.exit_code()).unwrap_or(1))
+    }
+
+    /// Shows a usage or configuration fault.
+    fn fail(&self, error: &RunError) -> u8 {
+        if self.machine() {
+            self.print(&render::render_json_error(error));
+        }
+        let facts = TermFacts::of(io::stderr().is_terminal());
+        let options =
+            HumanOptions { color: facts.use_color(self.cli.global.color), ..self.human(std::path::Path::new(".")) };
+        let _ = io::stderr().write_all(render::render_error(error, options).as_bytes());
+        USAGE
+    }
+}
+
+/// The language of the locale: LC_ALL, then LC_MESSAGES, then LANG.
+fn locale(variable: impl Fn(&str) -> Option<String>) -> Lang {
+    let name =
+        ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    if name.is_some_and(|name| name.to_ascii_lowercase().starts_with("zh")) { Lang::Zh } else { Lang::En }
+}

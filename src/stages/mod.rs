@@ -1,0 +1,19 @@
+//! The stages, one module each: gather, call the pure part, say what was found.
+
+pub mod answers;
+pub mod conclude;
+pub mod links;
+pub mod schema;
+pub mod smoke;
+pub mod static_checks;
+
+/// What a stage of the chain may know about the run it is part of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Chain {
+    /// Part of `verify all`.
+    pub in_chain: bool,
+    /// `--require-results`: the result file of a chosen project must be there.
+    pub require_results: bool,
+    /// The smoke stage of this run ran.
+    pub smoke_ran: bool,
+}

@@ -1,0 +1,1 @@
+//! Cases of this domain: `fixtures/cases/answers`.

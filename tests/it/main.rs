@@ -1,0 +1,10 @@
+//! The binary, driven from outside. One test program, so that it links once.
+
+mod answers;
+mod cli;
+mod links;
+mod normalize;
+mod policy;
+mod schema;
+mod static_checks;
+mod support;

@@ -1,0 +1,91 @@
+//! Running the binary in a scratch copy of a fixture, with a scrubbed environment.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Variables that change how the program looks or behaves on somebody's machine.
+const SCRUBBED: &[&str] = &[
+    "CI",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "LC_ALL",
+    "LC_MESSAGES",
+    "LANG",
+    "VERIFY_LANG",
+    "VERIFY_FORMAT",
+    "VERIFY_BACKEND",
+    "GITHUB_ACTIONS",
+    "GITHUB_STEP_SUMMARY",
+];
+
+/// The binary in `cwd`.
+pub fn verify(cwd: &Path) -> Command {
+    let mut command = Command::cargo_bin("verify").expect("the binary is built with the tests");
+    command.current_dir(cwd);
+    for name in SCRUBBED {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Exit code and JSON report of a run.
+pub fn report(mut command: Command) -> (i32, Value) {
+    let output = command.args(["--format", "json"]).output().expect("the binary runs");
+    let report = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("no JSON report: {error}; stderr: {}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code().unwrap_or(-1), report)
+}
+
+/// Every finding of every stage, optionally of one severity.
+pub fn findings<'a>(report: &'a Value, severity: Option<&'a str>) -> impl Iterator<Item = &'a Value> {
+    let stages = report["stages"].as_array().expect("stages").iter();
+    stages
+        .flat_map(|stage| stage["findings"].as_array().expect("findings"))
+        .filter(move |finding| severity.is_none_or(|wanted| finding["severity"] == wanted))
+}
+
+/// A folder of the project.
+pub fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// A scratch copy of a folder, links kept as links.
+pub fn scratch(folder: &Path) -> TempDir {
+    let copy = tempfile::Builder::new().prefix("verify-test-").tempdir().expect("a scratch folder");
+    copy_tree(folder, copy.path());
+    copy
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a readable folder") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().expect("a file type");
+        if kind.is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else if kind.is_symlink() {
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(fs::read_link(entry.path()).expect("a link"), &target).expect("a link");
+        } else {
+            fs::copy(entry.path(), &target).expect("a copy");
+        }
+    }
+}
+
+/// `case.json` of a case folder.
+pub fn case(folder: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("case.json")).expect("case.json");
+    serde_json::from_str(&text).expect("case.json is JSON")
+}
+
+/// `args` of a case.
+pub fn args(case: &Value) -> Vec<String> {
+    let list = case["args"].as_array().expect("args");
+    list.iter().map(|arg| arg.as_str().expect("a text").to_owned()).collect()
+}
