@@ -9,7 +9,9 @@
 //! measured.
 
 pub mod backend;
+pub mod bench;
 pub mod cli;
+pub mod client;
 pub mod commands;
 pub mod config;
 pub mod course;
@@ -19,6 +21,7 @@ pub mod interrupt;
 pub mod model;
 pub mod notebook;
 pub mod pipeline;
+pub mod process;
 pub mod render;
 pub mod rules;
 pub mod stages;
@@ -47,11 +50,24 @@ pub fn usage_exit(error: &clap::Error) -> ExitCode {
 
 /// Runs one command; the result is the exit code of the process.
 pub fn run(cli: &Cli) -> u8 {
+    if matches!(cli.command, Command::Guard) {
+        return guard();
+    }
     let screen = Screen::new(cli);
     match dispatch(cli, &screen) {
         Ok(code) => code,
         Err(error) => screen.fail(&error),
     }
+}
+
+#[cfg(unix)]
+fn guard() -> u8 {
+    process::guardian::run()
+}
+
+#[cfg(not(unix))]
+fn guard() -> u8 {
+    USAGE
 }
 
 fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {

@@ -1,0 +1,6 @@
+//! Running a workload and deriving figures from what happened.
+
+pub mod load;
+pub mod metrics;
+pub mod stats;
+pub mod workload;

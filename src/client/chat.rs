@@ -1,0 +1,165 @@
+//! The OpenAI chat format: the request we send and the members of an answer we look at.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// One request of a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatRequest {
+    /// Name in the workload.
+    pub id: String,
+    /// `messages` of the request.
+    pub messages: Value,
+    /// Tokens at most.
+    pub max_tokens: u32,
+}
+
+impl ChatRequest {
+    /// The body for `/v1/chat/completions`: greedy, streamed, with usage at the end.
+    pub fn body(&self, model: &str, stream: bool) -> Vec<u8> {
+        let mut body = json!({
+            "model": model,
+            "messages": self.messages,
+            "max_tokens": self.max_tokens,
+            "temperature": 0,
+            "stream": stream,
+        });
+        if stream {
+            body["stream_options"] = json!({"include_usage": true});
+        }
+        body.to_string().into_bytes()
+    }
+}
+
+/// Token counts as the server gives them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: Option<u64>,
+    /// Tokens generated.
+    pub completion_tokens: Option<u64>,
+    /// Prompt tokens that came from the cache.
+    pub cached_tokens: Option<u64>,
+}
+
+/// A chunk of a stream, or a whole answer.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Answer {
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    #[serde(default)]
+    pub(super) choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Option<RawUsage>,
+    #[serde(default)]
+    pub(super) error: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Choice {
+    #[serde(default)]
+    delta: Option<Delta>,
+    #[serde(default)]
+    message: Option<Delta>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Option<Value>,
+    #[serde(default)]
+    reasoning_content: Option<Value>,
+    #[serde(default)]
+    reasoning: Option<Value>,
+    #[serde(default)]
+    tool_calls: Option<Vec<ToolCall>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ToolCall {
+    #[serde(default)]
+    function: Option<Function>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Function {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct RawUsage {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+/// What a chunk brings.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Bearing {
+    /// Visible text.
+    pub(super) visible: String,
+    /// Reasoning text.
+    pub(super) hidden: String,
+    /// A tool call with a name or arguments.
+    pub(super) tool: bool,
+}
+
+impl Bearing {
+    /// Whether a token came with it: text, reasoning, or a tool call, never an empty one.
+    pub(super) fn any(&self) -> bool {
+        !self.visible.is_empty() || !self.hidden.is_empty() || self.tool
+    }
+}
+
+impl Answer {
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage.as_ref().map(|usage| Usage {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cached_tokens: usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens),
+        })
+    }
+
+    pub(super) fn bearing(&self) -> Bearing {
+        let mut bearing = Bearing::default();
+        for choice in self.choices.iter().flatten() {
+            bearing.visible.push_str(choice.text.as_deref().unwrap_or_default());
+            for delta in [&choice.delta, &choice.message].into_iter().flatten() {
+                let text =
+                    |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+                bearing.visible.push_str(&text(&delta.content));
+                bearing.hidden.push_str(&text(&delta.reasoning_content));
+                bearing.hidden.push_str(&text(&delta.reasoning));
+                bearing.tool |=
+                    delta.tool_calls.iter().flatten().filter_map(|call| call.function.as_ref()).any(|function| {
+                        [&function.name, &function.arguments].into_iter().flatten().any(|text| !text.is_empty())
+                    });
+            }
+        }
+        bearing
+    }
+}
+
+/// The readable part of an error object: `{"message": …}`, or whatever it is.
+pub(super) fn error_text(error: &Value) -> String {
+    match error.get("message").unwrap_or(error) {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,204 @@
+//! Where a server is, and one HTTP/1.1 connection to it. No proxy, ever: a proxy in the
+//! environment has no business with a server on this machine, and its time would be
+//! counted as the server's.
+
+use super::trace::{FaultKind, RequestFault};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Request, Response, header};
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+
+/// A server.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    url: url::Url,
+    key: Option<String>,
+}
+
+/// A base URL that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct EndpointError(String);
+
+impl Endpoint {
+    /// Takes `http://host:port`, with or without `/v1` at the end.
+    ///
+    /// # Errors
+    /// Not an http or https URL, or one with a user name in it.
+    pub fn new(base_url: &str, key: Option<String>) -> Result<Self, EndpointError> {
+        let mut url = url::Url::parse(base_url).map_err(|error| EndpointError(format!("{base_url}: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(EndpointError(format!("{base_url}: an http:// or https:// address is needed")));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(EndpointError("a base URL must not carry a user name or password; use an API key".to_owned()));
+        }
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
+        url.set_path(&path);
+        Ok(Endpoint { url, key })
+    }
+
+    /// Absolute address of a route such as `/v1/models`.
+    pub fn address(&self, route: &str) -> String {
+        format!("{}{route}", self.url.as_str().trim_end_matches('/'))
+    }
+
+    /// The API key.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub async fn connect(&self) -> Result<Connection, RequestFault> {
+        let fail = |error: &dyn std::fmt::Display| RequestFault::new(FaultKind::Connect, error.to_string());
+        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let port = self.url.port_or_known_default().unwrap_or(80);
+        let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| fail(&error))?;
+        stream.set_nodelay(true).map_err(|error| fail(&error))?;
+        let sender = if self.url.scheme() == "https" {
+            let name = rustls::pki_types::ServerName::try_from(host).map_err(|error| fail(&error))?;
+            let stream =
+                tls().map_err(|error| fail(&error))?.connect(name, stream).await.map_err(|error| fail(&error))?;
+            handshake(stream).await
+        } else {
+            handshake(stream).await
+        };
+        Ok(Connection { sender: sender.map_err(|error| fail(&error))?, requests: 0 })
+    }
+
+    fn request(&self, route: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, RequestFault> {
+        let host = self.url.host_str().unwrap_or_default();
+        let host = self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let mut request = Request::post(format!("{}{route}", self.url.path().trim_end_matches('/')))
+            .header(header::HOST, host)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "text/event-stream")
+            .header(header::USER_AGENT, concat!("verify/", env!("CARGO_PKG_VERSION")));
+        if let Some(key) = &self.key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        request
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| RequestFault::new(FaultKind::Connect, error.to_string()))
+    }
+}
+
+async fn handshake<S>(stream: S) -> hyper::Result<SendRequest<Full<Bytes>>>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+fn tls() -> Result<tokio_rustls::TlsConnector, rustls::Error> {
+    use rustls_platform_verifier::BuilderVerifierExt;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_platform_verifier()?
+        .with_no_client_auth();
+    Ok(tokio_rustls::TlsConnector::from(Arc::new(config)))
+}
+
+/// Stamped pieces of a body.
+pub type Frames = Vec<(Duration, Bytes)>;
+
+/// One open connection.
+#[derive(Debug)]
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    requests: u32,
+}
+
+/// The head of an answer with the body still to come.
+pub(crate) struct Answered {
+    pub(crate) sent: Duration,
+    pub(crate) response: Response<Incoming>,
+}
+
+impl Connection {
+    /// Whether it carried a request before the last one.
+    pub fn used_before(&self) -> bool {
+        self.requests > 1
+    }
+
+    /// Whether it can carry another request.
+    pub async fn reusable(&mut self) -> bool {
+        self.sender.ready().await.is_ok() && !self.sender.is_closed()
+    }
+
+    /// Sends a request and waits for the head of the answer. The stamp is taken just
+    /// before the request is handed to the open connection.
+    pub(crate) async fn post(
+        &mut self,
+        endpoint: &Endpoint,
+        route: &str,
+        body: Vec<u8>,
+        epoch: Instant,
+    ) -> Result<Answered, RequestFault> {
+        let request = endpoint.request(route, body)?;
+        self.requests += 1;
+        let sent = epoch.elapsed();
+        let response = self
+            .sender
+            .send_request(request)
+            .await
+            .map_err(|error| RequestFault::new(FaultKind::ConnectClosed, error.to_string()))?;
+        Ok(Answered { sent, response })
+    }
+}
+
+/// Reads a body piece by piece, each stamped as it comes. The flag says whether the
+/// transport reached its end; the pieces that came are kept either way.
+pub(crate) async fn read_body(mut body: Incoming, epoch: Instant, frames: &mut Frames) -> bool {
+    while let Some(frame) = body.frame().await {
+        match frame.map(hyper::body::Frame::into_data) {
+            Ok(Ok(bytes)) => frames.push((epoch.elapsed(), bytes)),
+            Ok(Err(_)) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// A client for everything that is not measured: health, models, counters. No proxy.
+///
+/// # Errors
+/// TLS cannot be set up.
+pub fn control_client() -> Result<reqwest::Client, reqwest::Error> {
+    // The provider can be installed once; a second call finds it there.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("verify/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_is_taken_with_and_without_v1() {
+        for given in
+            ["http://127.0.0.1:8000", "http://127.0.0.1:8000/", "http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1/"]
+        {
+            assert_eq!(Endpoint::new(given, None).unwrap().address("/v1/models"), "http://127.0.0.1:8000/v1/models");
+        }
+        assert_eq!(Endpoint::new("https://h/openai/v1", None).unwrap().address("/health"), "https://h/openai/health");
+        assert!(Endpoint::new("ftp://x", None).is_err());
+        assert!(Endpoint::new("http://u:p@x", None).is_err());
+    }
+}
