@@ -20,6 +20,7 @@ pub mod model;
 pub mod notebook;
 pub mod pipeline;
 pub mod render;
+pub mod results;
 pub mod rules;
 pub mod stages;
 pub mod term;
