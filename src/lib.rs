@@ -23,6 +23,7 @@ pub mod notebook;
 pub mod pipeline;
 pub mod process;
 pub mod render;
+pub mod results;
 pub mod rules;
 pub mod stages;
 pub mod term;
