@@ -51,6 +51,18 @@ pub fn write_keeping_history(path: &Path, bytes: &[u8], now: jiff::Timestamp) ->
     Ok(kept)
 }
 
+/// Moves a file to `history/` beside it, if it is there.
+///
+/// # Errors
+/// It cannot be moved.
+pub fn retire_to_history(path: &Path, now: jiff::Timestamp) -> io::Result<()> {
+    if path.exists() {
+        keep_in_history(path, now)?;
+        at(path, fs::remove_file(path))?;
+    }
+    Ok(())
+}
+
 /// Gives the file a second name in `history/`; it keeps its first one until something
 /// is renamed over it, so that at no moment there is none.
 fn keep_in_history(path: &Path, now: jiff::Timestamp) -> io::Result<PathBuf> {

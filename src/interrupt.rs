@@ -96,10 +96,17 @@ impl Cancel {
 #[cfg(unix)]
 struct Signals([(i32, tokio::signal::unix::Signal); 3]);
 
+/// "File larger than allowed": unhandled it kills the process in the middle of a write;
+/// handled, the write itself fails and can be reported. The number of Linux and macOS.
+#[cfg(unix)]
+const SIGXFSZ: i32 = 25;
+
 #[cfg(unix)]
 impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
+        // The handler stays installed when this is dropped, and that is all that is wanted.
+        drop(signal(SignalKind::from_raw(SIGXFSZ))?);
         Ok(Signals([
             (2, signal(SignalKind::interrupt())?),
             (15, signal(SignalKind::terminate())?),

@@ -166,7 +166,8 @@ impl<'a> Screen<'a> {
         self.cli.global.outputs.is_empty() && self.format() == Format::Json
     }
 
-    fn progress(&self) -> Progress {
+    /// Progress on standard error, as the options and the terminal want it.
+    pub fn progress(&self) -> Progress {
         let global = &self.cli.global;
         if global.no_progress || global.quiet {
             Progress::Silent
@@ -192,6 +193,11 @@ impl<'a> Screen<'a> {
     pub fn print(&self, text: &str) {
         let mut out = io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    /// Prints a text to standard error.
+    pub fn complain(&self, text: &str) {
+        let _ = io::stderr().write_all(text.as_bytes());
     }
 
     /// Shows a report in every format that was asked for.

@@ -138,6 +138,13 @@ impl Phase {
         }
     }
 
+    /// Says what is going on where a line is drawn over; in a log it would only be noise.
+    pub fn quiet_say(&self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(neutralize(what));
+        }
+    }
+
     /// Counts one step and says which.
     pub fn step(&self, what: &str) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

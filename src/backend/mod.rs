@@ -1,5 +1,14 @@
-//! Backends: what they are (profiles, data), how they are provisioned, started, stopped.
+//! Backends: what they are (profiles, data), how they are provisioned, started, found
+//! ready, watched, and what their log says when they fail.
 
+pub mod counters;
+pub mod diagnose;
+pub mod doctor;
+pub mod launch;
+pub mod memory;
 mod profile;
+pub mod provision;
+pub mod ready;
 
+pub(crate) use profile::BUILTIN as BUILTIN_PROFILES;
 pub use profile::BackendProfile;

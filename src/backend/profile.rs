@@ -12,6 +12,10 @@ pub struct BackendProfile {
     pub name: String,
     /// One line for `verify backend list`.
     pub summary: String,
+    /// Engine that serves, as results name it: `llama.cpp`, `vllm`, …; empty: the backend's name.
+    pub engine: String,
+    /// What `verify` can provision for it: `cpu`, or nothing.
+    pub provision: String,
     /// Program, looked up on PATH; `{python}` is the interpreter of a provisioned backend.
     pub program: String,
     /// Arguments. `{model}`, `{served_model}`, `{host}`, `{port}`, `{context}`,
@@ -29,21 +33,25 @@ pub struct BackendProfile {
     pub models: String,
     /// Route with counters in Prometheus text; empty: it has none.
     pub metrics: String,
-    /// Whether a complete stream ends with `[DONE]`.
-    pub ends_with_done: bool,
+    /// Counters by meaning (`prompt_tokens`, `cached_tokens`, `generated_tokens`,
+    /// `drafted_tokens`, `accepted_tokens`, `waiting`), as the server names them.
+    pub counters: BTreeMap<String, String>,
     /// Seconds until it must have answered a first request.
     pub ready_timeout_s: f64,
-    /// Precision of the weights when nothing else tells it.
-    pub dtype: String,
     /// Command that provides it when it is missing.
     pub install: String,
 }
+
+/// The built-in backends, in the format of `verify.toml`.
+pub(crate) const BUILTIN: &str = include_str!("profiles.toml");
 
 impl Default for BackendProfile {
     fn default() -> Self {
         BackendProfile {
             name: String::new(),
             summary: String::new(),
+            engine: String::new(),
+            provision: String::new(),
             program: String::new(),
             args: Vec::new(),
             version_args: vec!["--version".to_owned()],
@@ -52,9 +60,8 @@ impl Default for BackendProfile {
             health: "/health".to_owned(),
             models: "/v1/models".to_owned(),
             metrics: "/metrics".to_owned(),
-            ends_with_done: true,
+            counters: BTreeMap::new(),
             ready_timeout_s: 60.0,
-            dtype: String::new(),
             install: String::new(),
         }
     }

@@ -13,7 +13,7 @@ pub use backend::{BackendArgs, BackendCommand};
 pub use chain::AllArgs;
 pub use links::LinksArgs;
 pub use results::{CompareArgs, ConcludeArgs, NormalizeArgs, SchemaArgs};
-pub use smoke::SmokeArgs;
+pub use smoke::{BackendChoice, SmokeArgs};
 pub use static_checks::StaticArgs;
 
 use crate::model::Lang;

@@ -1,5 +1,6 @@
 //! Commands that are not stages, one file each.
 
+mod backend;
 mod explain;
 mod init;
 mod settings;
@@ -18,6 +19,7 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
     match command {
         Command::Init(args) => init::run(args, cli, screen),
         Command::Explain(args) => explain::run(args, screen),
+        Command::Backend(args) => backend::run(&args.command, cli, screen),
         Command::Settings => settings::run(cli, screen),
         Command::Completions(args) => {
             let mut script = Vec::new();

@@ -98,7 +98,9 @@ impl SettingsError {
 pub fn resolve(root: &Path, file: Option<&Path>) -> Result<Resolved, SettingsError> {
     let mut origins = Origins::default();
     let mut merged = toml::Table::new();
-    layer::merge(&mut merged, parse(BUILTIN, Path::new("builtin.toml"))?, Origin::Builtin, &mut origins);
+    for builtin in [BUILTIN, crate::backend::BUILTIN_PROFILES] {
+        layer::merge(&mut merged, parse(builtin, Path::new("builtin.toml"))?, Origin::Builtin, &mut origins);
+    }
     let path = match file {
         Some(path) => Some(path.to_path_buf()),
         None => Some(root.join(FILE_NAME)).filter(|path| path.is_file()),

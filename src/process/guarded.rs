@@ -139,24 +139,26 @@ impl Guarded {
         }
     }
 
-    /// Stops the tree: SIGTERM, `grace`, SIGKILL, until nothing is left.
-    pub async fn stop(mut self, grace: Duration) -> Stopped {
+    /// Stops the tree: SIGTERM, `grace`, SIGKILL, until nothing is left. When `hurry`
+    /// completes first, what is left of the grace is skipped.
+    pub async fn stop(mut self, grace: Duration, hurry: impl Future) -> Stopped {
         let began = std::time::Instant::now();
-        if let Some(mut orders) = self.orders.take() {
-            let order = Order::Stop { grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX) };
-            if let Ok(mut line) = serde_json::to_vec(&order) {
-                line.push(b'\n');
-                let _ = orders.write_all(&line).await;
-                let _ = orders.flush().await;
-            }
-            // Kept open until the tree is gone: its end would be an order of its own.
-            self.orders = Some(orders);
-        }
+        self.order(Order::stop(grace)).await;
+        let mut state = self.state.clone();
         let limit = grace + Duration::from_secs(10);
-        let last = tokio::time::timeout(limit, self.wait(|state| state.gone.is_some())).await.ok().flatten();
+        let gone = tokio::time::timeout(limit, async {
+            tokio::select! {
+                _ = state.wait_for(|state| state.gone.is_some()) => return,
+                _ = hurry => {}
+            }
+            self.order(Order::stop(Duration::ZERO)).await;
+            let _ = self.state.clone().wait_for(|state| state.gone.is_some()).await;
+        });
+        // Whether it came in time or not, the state tells what is known.
+        let _ = gone.await;
         drop(self.orders.take());
         let _ = tokio::time::timeout(Duration::from_secs(3), self.guardian.wait()).await;
-        let state = last.unwrap_or_else(|| self.state());
+        let state = self.state();
         let kind = match state.gone {
             Some(Gone { forced: false, .. }) => StopKind::Clean,
             Some(_) => StopKind::Forced,
@@ -169,6 +171,18 @@ impl Guarded {
             duration: began.elapsed(),
             log_bytes: gone.log_bytes,
             log_dropped: gone.log_dropped,
+        }
+    }
+
+    /// Sends an order. The pipe stays open: its end would be an order of its own.
+    async fn order(&mut self, order: Order) {
+        if let Some(orders) = &mut self.orders
+            && let Ok(mut line) = serde_json::to_vec(&order)
+        {
+            line.push(b'\n');
+            // A guardian that does not read any more has ended, and its tree with it.
+            let _ = orders.write_all(&line).await;
+            let _ = orders.flush().await;
         }
     }
 

@@ -33,6 +33,12 @@ pub(super) enum Order {
     },
 }
 
+impl Order {
+    pub(super) fn stop(grace: std::time::Duration) -> Self {
+        Order::Stop { grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX) }
+    }
+}
+
 /// From the guardian to `verify`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

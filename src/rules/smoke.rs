@@ -1,10 +1,113 @@
 //! Rules of `verify smoke`.
 
 super::rules! {
+    BACKEND_MISSING = "smoke/backend-missing" Error {
+        message: "backend {backend} is not here: {cause}" / "后端 {backend} 不可用：{cause}";
+        help: "run `{install}`" / "请运行 `{install}`";
+        why: "A backend was asked for by name; without it nothing was shown."
+           / "点名要求的后端不存在，就什么也没有证明。";
+    }
+    MODEL_MISSING = "smoke/model-missing" Error {
+        message: "model {model} does not exist" / "模型 {model} 不存在（does not exist）";
+        help: "give an existing folder or file with --model (or `smoke.model`)" / "请用 --model（或 `smoke.model`）给出存在的文件夹或文件";
+        why: "A server takes many seconds to say that its model is not there; this is seen before it starts."
+           / "服务要很多秒后才会报告模型不存在；启动前就能看出来。";
+    }
+    NO_MODEL = "smoke/no-model" Error {
+        message: "backend {backend} needs a model" / "后端 {backend} 需要指定模型";
+        help: "give one with --model (or `smoke.model` in verify.toml)" / "请用 --model（或 verify.toml 中的 `smoke.model`）指定";
+        why: "Only the provisioned backend brings a model of its own."
+           / "只有 verify 自己安装的后端自带模型。";
+    }
+    KEY_MISSING = "smoke/key-missing" Error {
+        message: "the environment variable {variable} for the API key is not set" / "存放 API key 的环境变量 {variable} 没有设置";
+        help: "set {variable}; keys are never given on a command line" / "请设置 {variable}；key 从不出现在命令行上";
+        why: "A server that wants a key answers 401 to every request without one."
+           / "需要 key 的服务对没有 key 的请求一律返回 401。";
+    }
+    UNAUTHORIZED = "smoke/unauthorized" Error {
+        message: "the server answers {status} on {route}: it wants an API key" / "服务在 {route} 上返回 {status}：它需要 API key";
+        help: "name the variable that holds the key: `api_key_env` in the run specification or in [smoke]"
+            / "请在运行说明或 [smoke] 中用 `api_key_env` 写明存放 key 的环境变量";
+        why: "A refused key does not heal by waiting, so the run ends at once."
+           / "key 被拒绝不会因为等待而好转，所以立即结束。";
+    }
+    PORT_IN_USE = "smoke/port-in-use" Error {
+        message: "port {port} is in use{owner}" / "端口 {port} 已被占用（in use）{owner}";
+        help: "stop that program, or leave `port` out: a free one is then chosen" / "请停掉该程序，或去掉 `port`，由 verify 选择空闲端口";
+        why: "Whatever answers on a port that our server does not own is somebody else's server; measuring it would be a false result."
+           / "端口不归我们启动的服务所有，应答的就是别人的服务；测它等于造假。";
+    }
+    NOT_STARTED = "smoke/not-started" Error {
+        message: "{backend} could not be started: {cause}" / "{backend} 无法启动：{cause}";
+        help: "check the program and its arguments" / "请检查程序及其参数";
+        why: "A program that does not start serves nothing."
+           / "启动不了的程序提供不了任何服务。";
+    }
+    SERVER_EXITED = "smoke/server-exited" Error {
+        message: "{backend} ended with {exit} {when}: {cause}" / "{backend} {when}以 {exit} 结束：{cause}";
+        help: "the log is {log}" / "日志见 {log}";
+        why: "The end of a server is noticed at once; the whole log is searched for the cause, because the last line rarely names it."
+           / "服务一结束就会被发现；原因要在整份日志里找，最后一行往往不是根因。";
+    }
     NOT_READY = "smoke/not-ready" Error {
-        message: "{backend} was not ready after {seconds} s: {last}" / "{backend} 在 {seconds} 秒后仍未就绪：{last}";
-        help: "read the log, or raise `ready_timeout_s`" / "请查看日志，或调大 `ready_timeout_s`";
-        why: "A server that answers no request of the workload's kind has proven nothing."
-           / "不能应答同类请求的服务什么也证明不了。";
+        message: "{backend} was not ready after {seconds} s; last probe: {last}" / "{backend} 在 {seconds} 秒后仍未就绪（not ready）；最后一次探测：{last}";
+        help: "read the log {log}, or raise `ready_timeout_s`" / "请查看日志 {log}，或调大 `ready_timeout_s`";
+        why: "Ready means: alive, healthy, the model listed, and one request of the workload's kind answered by our own process."
+           / "就绪的含义是：进程存活、健康检查通过、列出模型，并且由我们自己的进程应答了一个同类请求。";
+    }
+    WRONG_MODEL = "smoke/wrong-model" Error {
+        message: "the server does not serve {expected}; it lists {listed}" / "服务没有提供 {expected}；它列出的是 {listed}";
+        help: "set `served_model` to a listed name" / "请把 `served_model` 设为列表中的名字";
+        why: "Figures belong to the model that answered, not to the one that was meant."
+           / "数据属于实际应答的模型，而不是以为的那个。";
+    }
+    REQUEST_FAILED = "smoke/request-failed" Error {
+        message: "{failed} of {total} requests failed; first: {kind}: {detail}" / "{total} 个请求中有 {failed} 个失败；首个：{kind}：{detail}";
+        help: "the failure record is {record}" / "失败记录见 {record}";
+        why: "HTTP 200 is not success: an error inside the stream, a cut stream or an answer without a token is a failed request."
+           / "HTTP 200 不等于成功：流中出错、流被截断、没有 token 的回答都算失败。";
+    }
+    WORKLOAD = "smoke/workload" Error {
+        message: "the workload cannot be used: {cause}" / "工作负载不可用：{cause}";
+        help: "a workload is a JSONL file; each line has `prompt` or `messages`" / "工作负载是 JSONL 文件，每行含 `prompt` 或 `messages`";
+        why: "What is measured must be written down before it is measured."
+           / "测什么，必须在测之前写清楚。";
+    }
+    RESULT_NOT_WRITTEN = "smoke/result-not-written" Error {
+        message: "the result {path} could not be written: {cause}" / "结果 {path} 无法写入：{cause}";
+        help: "check free disk space and permissions; an earlier result is untouched" / "请检查磁盘空间与权限；先前的结果没有被改动";
+        why: "A result is written whole or not at all."
+           / "结果要么完整写入，要么不写。";
+    }
+    LEFTOVER = "smoke/leftover" Error {
+        message: "something of {backend} may still run after the stop" / "停止后 {backend} 可能仍有进程残留";
+        help: "look for its processes and stop them by hand" / "请查找并手动结束相关进程";
+        why: "A server that is left behind holds memory of a machine that costs money."
+           / "残留的服务会继续占用花钱的机器。";
+    }
+    CLAIM_NOT_SHOWN = "smoke/claim-not-shown" Error {
+        message: "the run claims {claim}, but the server's counters do not show it: {evidence}" / "本次运行声称 {claim}，但服务的计数器没有体现：{evidence}";
+        help: "switch the feature on in the server, or take the claim back" / "请在服务端真正打开该功能，或撤回声明";
+        why: "A flag on a command line is no proof; counters of this very run are."
+           / "命令行上的参数不算证明，本次运行的计数器才算。";
+    }
+    CONCURRENCY_TOO_LOW = "smoke/concurrency-too-low" Error {
+        message: "project {project} needs at least {needed} requests in flight, the run has {given}" / "项目 {project} 至少需要 {needed} 个并发请求，本次只有 {given}";
+        help: "raise `concurrency` of the project" / "请提高该项目的 `concurrency`";
+        why: "With fewer requests no queue forms, and nothing about a scheduler is seen."
+           / "并发太低就不会排队，也就看不到调度器的行为。";
+    }
+    TO_CONFIRM = "smoke/to-confirm" Note {
+        message: "not shown by this smoke run, still to be confirmed: {list}" / "本次冒烟没有证明、仍需学习者确认：{list}";
+        help: "" / "";
+        why: "A smoke run proves a path; the note keeps its boundary beside its figures."
+           / "冒烟只证明链路可用；这条提示把边界和数据放在一起。";
+    }
+    ESTIMATED_TOKENS = "smoke/estimated-tokens" Warning {
+        message: "the server gave no usable token counts; chunks were counted instead" / "服务没有给出可用的 token 计数；改为按数据块计数";
+        help: "token figures of this result are estimates" / "本结果中与 token 相关的数字是估计值";
+        why: "A chunk may hold several tokens, so figures per token are only estimates."
+           / "一个数据块可能包含多个 token，所以每 token 的数字只是估计。";
     }
 }

@@ -1,0 +1,194 @@
+//! `verify smoke`: a real server is started, proven with a small workload, and always
+//! stopped. A run that failed leaves a failure record and no result.
+
+mod plan;
+mod record;
+mod run;
+pub mod spec;
+
+use crate::backend::counters;
+use crate::bench::metrics::{PassFigures, TokensSource};
+use crate::cli::SmokeArgs;
+use crate::config::Project;
+use crate::course::Context;
+use crate::error::RunError;
+use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
+use crate::rules;
+use crate::term::Phase;
+use plan::{Named, Plan, Planned};
+use run::Observed;
+use spec::{RunSpec, Switch};
+use std::time::Instant;
+
+/// Runs the stage.
+///
+/// # Errors
+/// A fault of usage: an unknown backend, a run specification that is none.
+pub fn run(ctx: &Context, args: &SmokeArgs) -> Result<Outcome, RunError> {
+    if let Some(file) = &args.config {
+        let spec = RunSpec::read(&ctx.at_cwd(file))?;
+        let phase = ctx.progress.start("smoke", 1);
+        let item = one(ctx, &plan::of_spec(ctx, &spec), None, &phase);
+        return Ok(outcome(vec![item]));
+    }
+    let Some(named) = plan::named_backend(ctx, &args.backend)? else {
+        return Ok(Outcome::skipped(Localized::both(
+            "no backend was named; `--backend cpu` runs a small real model on the CPU",
+            "没有指定后端；`--backend cpu` 会在 CPU 上运行一个真实的小模型",
+        )));
+    };
+    let projects = projects(ctx);
+    if projects.is_empty() {
+        return Ok(Outcome::skipped(Localized::both(
+            "none of the projects' notebooks is in this course",
+            "本课程中没有这些项目的笔记本",
+        )));
+    }
+    let phase = ctx.progress.start("smoke", projects.len() as u64);
+    let judged = projects.into_iter().map_while(|project| {
+        // After an interrupt nothing new is started.
+        (!ctx.cancel.is_set()).then(|| project_run(ctx, project, &named, args, &phase))
+    });
+    Ok(outcome(judged.collect()))
+}
+
+/// The chosen projects; without a choice those whose notebook is here.
+fn projects(ctx: &Context) -> Vec<&Project> {
+    ctx.chosen_projects()
+        .filter(|project| !ctx.projects.is_empty() || ctx.at_root(&project.notebook).is_file())
+        .collect()
+}
+
+type Judged = (Item, Vec<Finding>);
+
+fn project_run(ctx: &Context, project: &Project, named: &Named, args: &SmokeArgs, phase: &Phase) -> Judged {
+    let planned = plan::of_project(ctx, project, named, &args.backend, phase);
+    let judged = one(ctx, &planned, Some(project), phase);
+    phase.step(&format!("project {} {}", project.id, judged.0.status.name()));
+    judged
+}
+
+fn outcome(judged: Vec<Judged>) -> Outcome {
+    let (items, findings): (Vec<Item>, Vec<Vec<Finding>>) = judged.into_iter().unzip();
+    let summary = Summary::of_items(&items);
+    Outcome::ran(items.len(), summary, items, findings.concat())
+}
+
+/// Judges one run: its item and its findings.
+fn one(ctx: &Context, planned: &Planned, project: Option<&Project>, phase: &Phase) -> Judged {
+    let began = Instant::now();
+    let (path, status, detail, findings) = match planned {
+        Err(fault) => {
+            let path = project.map_or_else(
+                || fault.at.path.clone(),
+                |project| ctx.repo_path(&ctx.results_dir().join(&project.result)),
+            );
+            (path, ItemStatus::Error, None, vec![fault.clone()])
+        }
+        Ok(plan) => {
+            let (detail, findings) = execute(ctx, plan, phase);
+            let failed = findings.iter().any(|finding| finding.severity == crate::model::Severity::Error);
+            (ctx.repo_path(&plan.result), if failed { ItemStatus::Fail } else { ItemStatus::Pass }, detail, findings)
+        }
+    };
+    let mut item = Item::new(path, status);
+    item.project = project.map(|project| project.id);
+    item.duration = Some(began.elapsed());
+    item.detail = detail;
+    (item, findings)
+}
+
+/// Runs a plan and writes what is to be written.
+fn execute(ctx: &Context, plan: &Plan, phase: &Phase) -> (Option<Localized>, Vec<Finding>) {
+    let run_id = run_id();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let at = Location::file(ctx.repo_path(&plan.result));
+            let fault = Finding::new(&rules::smoke::NOT_STARTED, at)
+                .arg("backend", &plan.profile.name)
+                .arg("cause", error.to_string());
+            return (None, vec![fault]);
+        }
+    };
+    let mut observed = runtime.block_on(run::execute(ctx, plan, &run_id, phase));
+    let figures = PassFigures::of(&observed.traces);
+    if observed.fault.is_none() {
+        observed.fault = unsupported_claim(ctx, plan, &observed);
+    }
+    match observed.fault.take() {
+        Some(fault) => (None, failed(ctx, plan, &observed, fault, &run_id)),
+        None => succeeded(ctx, plan, &observed, &figures, &run_id),
+    }
+}
+
+/// Time and process id: unique among the runs of one machine, and sortable.
+fn run_id() -> String {
+    format!("{}-{}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%3fZ"), std::process::id())
+}
+
+fn failed(ctx: &Context, plan: &Plan, observed: &Observed, fault: Finding, run_id: &str) -> Vec<Finding> {
+    // The record is a help for the reader; that it cannot be written does not change the verdict.
+    let _ = record::write_failure(ctx, plan, observed, &fault, run_id);
+    vec![fault]
+}
+
+fn succeeded(
+    ctx: &Context,
+    plan: &Plan,
+    observed: &Observed,
+    figures: &PassFigures,
+    run_id: &str,
+) -> (Option<Localized>, Vec<Finding>) {
+    let at = Location::file(ctx.repo_path(&plan.result));
+    if let Err(error) = record::write_result(ctx, plan, observed, figures, run_id) {
+        let fault = Finding::new(&rules::smoke::RESULT_NOT_WRITTEN, at).arg("cause", error.to_string());
+        return (None, failed(ctx, plan, observed, fault, run_id));
+    }
+    let mut findings = Vec::new();
+    if figures.tokens_source == TokensSource::Chunks {
+        findings.push(Finding::new(&rules::smoke::ESTIMATED_TOKENS, at.clone()));
+    }
+    if let Some(project) = plan.project.as_ref().filter(|project| !project.to_confirm.is_empty()) {
+        findings.push(Finding::new(&rules::smoke::TO_CONFIRM, at).arg("list", project.to_confirm.join(", ")));
+    }
+    (Some(detail(observed, figures)), findings)
+}
+
+/// The figures a person wants to see beside the verdict.
+fn detail(observed: &Observed, figures: &PassFigures) -> Localized {
+    let mut parts = Vec::new();
+    for (name, distribution) in [("TTFT", figures.ttft_ms), ("TPOT", figures.tpot_ms), ("E2E", figures.e2e_ms)] {
+        parts.extend(distribution.map(|known| format!("{name} P50 {:.1} ms", known.p50)));
+    }
+    parts.extend(figures.output_tokens_per_s.map(|rate| format!("{rate:.1} tok/s")));
+    parts.extend(crate::backend::memory::peak(&observed.memory).map(|peak| format!("RSS {} MiB", peak.rss >> 20)));
+    parts.push(format!("n={}", figures.successful));
+    parts.join(" · ").into()
+}
+
+/// A claim of the run that the server's counters contradict or do not bear out.
+fn unsupported_claim(ctx: &Context, plan: &Plan, observed: &Observed) -> Option<Finding> {
+    let counted = counters::difference(&observed.counters_before, &observed.counters_after);
+    let counter = |name: &str| counted.get(name).copied();
+    let shown = |value: Option<f64>| value.map_or_else(|| "no such counter".to_owned(), |value| value.to_string());
+    let cached = counter("cached_tokens");
+    let drafted = counter("drafted_tokens");
+    let fault = match (plan.claims.speculation, plan.claims.prefix_cache) {
+        (Some(Switch::On), _) if drafted.is_none_or(|count| count <= 0.0) => {
+            ("speculation on", format!("drafted tokens: {}", shown(drafted)))
+        }
+        (Some(Switch::Off), _) if drafted.is_some_and(|count| count > 0.0) => {
+            ("speculation off", format!("drafted tokens: {}", shown(drafted)))
+        }
+        (_, Some(Switch::On)) if cached.is_none_or(|count| count <= 0.0) => {
+            ("prefix cache on", format!("cached tokens: {}", shown(cached)))
+        }
+        (_, Some(Switch::Off)) if cached.is_some_and(|count| count > 0.0) => {
+            ("prefix cache off", format!("cached tokens: {}", shown(cached)))
+        }
+        _ => return None,
+    };
+    let at = Location::file(ctx.repo_path(&plan.result));
+    Some(Finding::new(&rules::smoke::CLAIM_NOT_SHOWN, at).arg("claim", fault.0).arg("evidence", fault.1))
+}

@@ -1,0 +1,364 @@
+//! From a project or a run specification to one run, with everything decided: the
+//! command, the model, the workload, the limits, where the result goes.
+
+use super::spec::{Claims, DEFAULT_LOG_BYTES, ModelSource, RunSpec, Switch};
+use crate::backend::provision::{self, Provisioned};
+use crate::backend::{BackendProfile, doctor};
+use crate::bench::workload::Workload;
+use crate::cli::BackendChoice;
+use crate::config::{Project, nearest};
+use crate::course::Context;
+use crate::error::RunError;
+use crate::model::{Finding, Localized, Location, RepoPath};
+use crate::rules;
+use crate::term::Phase;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Tokens of context per slot of a server that we start.
+const CONTEXT: u32 = 2048;
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) project: Option<Project>,
+    pub(super) profile: BackendProfile,
+    pub(super) server: Server,
+    pub(super) model: Model,
+    /// Name that requests use; empty: the only one listed.
+    pub(super) served_model: String,
+    pub(super) key: Option<String>,
+    pub(super) workload_path: RepoPath,
+    pub(super) workload: Workload,
+    pub(super) requests: u32,
+    pub(super) concurrency: u32,
+    pub(super) warmup: u32,
+    pub(super) max_tokens: u32,
+    pub(super) cache_policy: String,
+    pub(super) claims: Claims,
+    pub(super) result: PathBuf,
+    pub(super) log_max_bytes: u64,
+    pub(super) ready_timeout: Duration,
+    pub(super) probe_timeout: Duration,
+    pub(super) stop_grace: Duration,
+}
+
+/// Where the server comes from.
+#[derive(Debug, Clone)]
+pub(super) enum Server {
+    /// We start it.
+    Start {
+        /// Program and arguments, `{port}` still open.
+        argv: Vec<String>,
+        /// Additional environment.
+        env: BTreeMap<String, String>,
+        /// A port that the user fixed.
+        port: Option<u16>,
+        /// Its version, as far as it is known without starting it.
+        version: Option<String>,
+    },
+    /// It runs already.
+    External {
+        /// Its address.
+        base_url: String,
+    },
+}
+
+/// The model of a run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model {
+    /// What the user or the profile named.
+    pub(super) name: String,
+    /// SHA-256 of the weights, where it is known.
+    pub(super) sha256: Option<String>,
+    /// Size of the weights, bytes.
+    pub(super) bytes: Option<u64>,
+}
+
+/// Everything before a run: either it can run, or a finding says why not.
+pub(super) type Planned = Result<Plan, Finding>;
+
+/// The backend that was named, on the command line or in the settings.
+#[derive(Debug, Clone)]
+pub(super) enum Named {
+    Profile(BackendProfile),
+    Url(String),
+}
+
+/// The backend of a run, if one was named.
+///
+/// # Errors
+/// No backend has that name.
+pub(super) fn named_backend(ctx: &Context, choice: &BackendChoice) -> Result<Option<Named>, RunError> {
+    let smoke = &ctx.settings.smoke;
+    let name = match (&choice.backend, &choice.base_url) {
+        (_, Some(url)) => return Ok(Some(Named::Url(url.clone()))),
+        (Some(name), None) => name,
+        (None, None) if !smoke.base_url.is_empty() => return Ok(Some(Named::Url(smoke.base_url.clone()))),
+        (None, None) if smoke.backend.is_empty() => return Ok(None),
+        (None, None) => &smoke.backend,
+    };
+    let profiles = &ctx.settings.backend;
+    match profiles.iter().find(|profile| profile.name == *name) {
+        Some(profile) => Ok(Some(Named::Profile(profile.clone()))),
+        None => {
+            let known: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+            let hint = match nearest(name, known.iter().copied()) {
+                Some(meant) => Localized::both(format!("did you mean `{meant}`?"), format!("是不是想写 `{meant}`？")),
+                None => {
+                    let known = known.join(", ");
+                    Localized::both(format!("known backends: {known}"), format!("已有后端：{known}"))
+                }
+            };
+            Err(RunError::usage(
+                Localized::both(format!("there is no backend `{name}`"), format!("没有后端 `{name}`")),
+                hint,
+            ))
+        }
+    }
+}
+
+/// Plans the run of one project.
+pub(super) fn of_project(
+    ctx: &Context,
+    project: &Project,
+    named: &Named,
+    choice: &BackendChoice,
+    phase: &Phase,
+) -> Planned {
+    let result = ctx.results_dir().join(&project.result);
+    let at = Location::file(ctx.repo_path(&result));
+    let minimum = ctx.settings.conclude.min_scheduler_concurrency;
+    if project.id == 70 && project.concurrency < minimum {
+        return Err(Finding::new(&rules::smoke::CONCURRENCY_TOO_LOW, at)
+            .arg("project", project.id)
+            .arg("needed", minimum)
+            .arg("given", project.concurrency));
+    }
+    let workload_path = RepoPath::new(project.workload.clone());
+    let workload = read_workload(&ctx.at_root(&project.workload), &workload_path, project.max_tokens)?;
+    let key = api_key(&ctx.settings.smoke.api_key_env, &at)?;
+    let wanted_model = choice.model.clone().unwrap_or_else(|| ctx.settings.smoke.model.clone());
+    let (profile, server, model, served_model) = match named {
+        Named::Url(base_url) => {
+            let profile = external_profile();
+            (profile, Server::External { base_url: base_url.clone() }, Model::default(), wanted_model)
+        }
+        Named::Profile(profile) => start_of(ctx, profile, project, &wanted_model, choice.offline, &at, phase)?,
+    };
+    Ok(Plan {
+        project: Some(project.clone()),
+        ready_timeout: seconds(profile.ready_timeout_s),
+        probe_timeout: seconds(profile.ready_timeout_s),
+        stop_grace: Duration::from_secs(10),
+        profile,
+        server,
+        model,
+        served_model,
+        key,
+        workload_path,
+        workload,
+        requests: project.requests,
+        concurrency: project.concurrency,
+        warmup: project.warmup,
+        max_tokens: project.max_tokens,
+        cache_policy: project.cache_policy.clone(),
+        claims: Claims { prefix_cache: (project.cache_policy == "off").then_some(Switch::Off), speculation: None },
+        result,
+        log_max_bytes: DEFAULT_LOG_BYTES,
+    })
+}
+
+type Start = (BackendProfile, Server, Model, String);
+
+/// The command of a profile for one project.
+fn start_of(
+    ctx: &Context,
+    profile: &BackendProfile,
+    project: &Project,
+    wanted: &str,
+    offline: bool,
+    at: &Location,
+    phase: &Phase,
+) -> Result<Start, Finding> {
+    let missing = |cause: Localized| {
+        Finding::new(&rules::smoke::BACKEND_MISSING, at.clone())
+            .arg("backend", &profile.name)
+            .arg("install", &profile.install)
+            .arg("cause", cause)
+    };
+    let mut values: BTreeMap<&str, String> = BTreeMap::new();
+    let mut model = Model { name: wanted.to_owned(), ..Model::default() };
+    let mut version = None;
+    if profile.provision == "cpu" {
+        let found = provisioned(offline, phase).map_err(|(cause, help)| missing(cause).help(help))?;
+        values.insert("python", found.python.display().to_string());
+        values.insert("launcher", found.launcher.display().to_string());
+        version = Some(found.version.clone());
+        if wanted.is_empty() {
+            model.name = found.model.display().to_string();
+            model.sha256 = Some(found.model_sha256);
+        }
+    }
+    if model.name.is_empty() && profile.args.iter().any(|arg| arg.contains("{model}")) {
+        return Err(Finding::new(&rules::smoke::NO_MODEL, at.clone()).arg("backend", &profile.name));
+    }
+    resolve_model(&mut model, ModelSource::Auto, &ctx.cwd, at)?;
+    let served_model = short_name(&model.name);
+    values.insert("model", model.name.clone());
+    values.insert("served_model", served_model.clone());
+    values.insert("host", "127.0.0.1".to_owned());
+    values.insert("parallel", project.concurrency.to_string());
+    values.insert("context", (CONTEXT * project.concurrency.max(1)).to_string());
+    values.insert("threads", threads().to_string());
+    let feature = format!("prefix_cache_{}", if project.cache_policy == "off" { "off" } else { "on" });
+    let mut argv = vec![profile.program.clone()];
+    argv.extend(profile.args.iter().cloned());
+    argv.extend(profile.features.get(&feature).into_iter().flatten().cloned());
+    let argv = crate::backend::launch::fill(&argv, &values);
+    let program = argv.first().map(String::as_str).unwrap_or_default();
+    if doctor::on_path(program).is_none() {
+        return Err(missing(Localized::both(
+            format!("`{program}` is not on PATH"),
+            format!("PATH 中没有 `{program}`"),
+        )));
+    }
+    let server = Server::Start { argv, env: profile.env.clone(), port: None, version };
+    Ok((profile.clone(), server, model, served_model))
+}
+
+/// The CPU backend, installed when it is missing and that is allowed. The error is a
+/// cause and the advice for it.
+fn provisioned(offline: bool, phase: &Phase) -> Result<Provisioned, (Localized, Localized)> {
+    if let Some(found) = provision::find() {
+        return Ok(found);
+    }
+    if offline {
+        return Err((
+            Localized::both(
+                "it is not installed, and --offline forbids to install it",
+                "尚未安装，而 --offline 不允许安装",
+            ),
+            Localized::both(
+                "run `verify backend install cpu` once, with a network",
+                "请在有网络时运行一次 `verify backend install cpu`",
+            ),
+        ));
+    }
+    provision::install(&|line| phase.say(line)).map_err(|error| {
+        let (en, zh) = error.advice();
+        (error.to_string().into(), Localized::both(en, zh))
+    })
+}
+
+/// Plans an ad-hoc run.
+pub(super) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
+    let result = ctx.at_root(&spec.result);
+    let at = Location::file(ctx.repo_path(&result));
+    let backend = &spec.backend;
+    let workload_path = RepoPath::new(spec.workload.clone());
+    let workload = read_workload(&ctx.at_root(&spec.workload), &workload_path, spec.max_tokens)?;
+    let key = api_key(&backend.api_key_env, &at)?;
+    let mut model = Model { name: backend.model.clone(), ..Model::default() };
+    resolve_model(&mut model, backend.model_source, &ctx.root, &at)?;
+    let server = if backend.base_url.is_empty() {
+        let values = BTreeMap::from([
+            ("model", model.name.clone()),
+            ("served_model", backend.served_model.clone()),
+            ("host", "127.0.0.1".to_owned()),
+        ]);
+        let argv = crate::backend::launch::fill(&backend.command, &values);
+        Server::Start { argv, env: backend.env.clone(), port: backend.port, version: None }
+    } else {
+        Server::External { base_url: backend.base_url.clone() }
+    };
+    let profile = external_profile();
+    Ok(Plan {
+        project: None,
+        profile,
+        server,
+        model,
+        served_model: backend.served_model.clone(),
+        key,
+        workload_path,
+        workload,
+        requests: spec.requests,
+        concurrency: spec.concurrency,
+        warmup: spec.warmup,
+        max_tokens: spec.max_tokens,
+        cache_policy: "default".to_owned(),
+        claims: spec.claims,
+        result,
+        log_max_bytes: spec.log_max_bytes,
+        ready_timeout: seconds(backend.ready_timeout_s),
+        probe_timeout: seconds(backend.probe_timeout_s),
+        stop_grace: seconds(backend.stop_grace_s),
+    })
+}
+
+/// A server of which only the protocol is known: its counters may be of any known name.
+fn external_profile() -> BackendProfile {
+    let counters = [
+        ("prompt_tokens", "vllm:prompt_tokens_total"),
+        ("cached_tokens", "vllm:prefix_cache_hits_total"),
+        ("generated_tokens", "vllm:generation_tokens_total"),
+        ("drafted_tokens", "vllm:spec_decode_num_draft_tokens_total"),
+        ("accepted_tokens", "vllm:spec_decode_num_accepted_tokens_total"),
+        ("waiting", "vllm:num_requests_waiting"),
+    ];
+    BackendProfile {
+        name: "server".to_owned(),
+        counters: counters.map(|(meaning, name)| (meaning.to_owned(), name.to_owned())).into(),
+        ..BackendProfile::default()
+    }
+}
+
+fn read_workload(path: &Path, shown: &RepoPath, max_tokens: u32) -> Result<Workload, Finding> {
+    Workload::read(path, max_tokens).map_err(|error| {
+        Finding::new(&rules::smoke::WORKLOAD, Location::file(shown.clone())).arg("cause", error.to_string())
+    })
+}
+
+fn api_key(variable: &str, at: &Location) -> Result<Option<String>, Finding> {
+    if variable.is_empty() {
+        return Ok(None);
+    }
+    match std::env::var(variable) {
+        Ok(key) if !key.is_empty() => Ok(Some(key)),
+        _ => Err(Finding::new(&rules::smoke::KEY_MISSING, at.clone()).arg("variable", variable)),
+    }
+}
+
+/// A path must exist before a server is started on it; an id is left to the server.
+fn resolve_model(model: &mut Model, source: ModelSource, base: &Path, at: &Location) -> Result<(), Finding> {
+    if model.name.is_empty() {
+        return Ok(());
+    }
+    let path = base.join(&model.name);
+    let looks_like_path = model.name.starts_with(['.', '/', '~']) || model.name.ends_with(".gguf");
+    if path.exists() {
+        model.name = path.display().to_string();
+        model.bytes = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|data| data.len());
+        return Ok(());
+    }
+    if source == ModelSource::Local || (source == ModelSource::Auto && looks_like_path) {
+        return Err(Finding::new(&rules::smoke::MODEL_MISSING, at.clone()).arg("model", &model.name));
+    }
+    Ok(())
+}
+
+/// The last part of a path or id, without `.gguf`.
+fn short_name(model: &str) -> String {
+    let name = model.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or(model);
+    name.strip_suffix(".gguf").unwrap_or(name).to_owned()
+}
+
+/// Half of the cores: decode threads of llama.cpp spin, and a client needs a core too.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
+fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value).unwrap_or(Duration::from_secs(60))
+}

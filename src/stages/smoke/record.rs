@@ -1,0 +1,324 @@
+//! What a run writes: the result file with its public block, or the failure record.
+
+use super::plan::{Plan, Server};
+use super::run::Observed;
+use crate::backend::{counters, doctor, memory};
+use crate::bench::metrics::{PassFigures, TokensSource};
+use crate::bench::stats::Distribution;
+use crate::course::Context;
+use crate::fsx;
+use crate::model::{Finding, Lang};
+use crate::results::v1::{self, Config, Decision, Failure, Latency, Metrics, NormalizedResult, RunMetrics, Verdict};
+use serde_json::{Map, Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// `<stem>.failure.json` beside the result.
+pub(super) fn failure_path(result: &Path) -> PathBuf {
+    let stem = result.file_stem().unwrap_or_default().to_string_lossy();
+    result.with_file_name(format!("{stem}.failure.json"))
+}
+
+/// Writes the result; an earlier one goes to `history/`, and so does a failure record
+/// that this success answers.
+pub(super) fn write_result(
+    ctx: &Context,
+    plan: &Plan,
+    observed: &Observed,
+    figures: &PassFigures,
+    run_id: &str,
+) -> io::Result<NormalizedResult> {
+    let normalized = normalized(plan, observed, figures);
+    let document = v1::envelope(raw(ctx, plan, observed, figures, run_id), &normalized);
+    let now = jiff::Timestamp::now();
+    fsx::write_keeping_history(&plan.result, v1::to_text(&document).as_bytes(), now)?;
+    fsx::retire_to_history(&failure_path(&plan.result), now)?;
+    Ok(normalized)
+}
+
+/// Writes the failure record; the result file stays as it is.
+pub(super) fn write_failure(
+    ctx: &Context,
+    plan: &Plan,
+    observed: &Observed,
+    fault: &Finding,
+    run_id: &str,
+) -> io::Result<PathBuf> {
+    let path = failure_path(&plan.result);
+    let document = json!({
+        "schema_version": "verify-failure/v1",
+        "run_id": run_id,
+        "created_at": jiff::Timestamp::now().to_string(),
+        "project": plan.project.as_ref().map(|project| project.id.to_string()),
+        "status": "failed",
+        "rule": fault.rule.id,
+        "failure": {
+            "failure_reason": fault.message(Lang::En),
+            "retest_path": fault.help_text(Lang::En),
+        },
+        "decision": { "decision": "not_evaluated", "reason": "the run failed; nothing was measured" },
+        "server": server(ctx, observed),
+        "log_tail": observed.log_tail,
+        "failed_requests": observed.traces.iter().filter_map(|trace| {
+            trace.fault.as_ref().map(|fault| json!({ "id": trace.id, "fault": fault }))
+        }).collect::<Vec<_>>(),
+    });
+    fsx::write_keeping_history(&path, v1::to_text(&document).as_bytes(), jiff::Timestamp::now())?;
+    Ok(path)
+}
+
+fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, run_id: &str) -> Map<String, Value> {
+    let document = json!({
+        "label": format!("{}-smoke", plan.profile.name),
+        "run_id": run_id,
+        "created_at": jiff::Timestamp::now().to_string(),
+        "tool": { "name": "verify", "version": env!("CARGO_PKG_VERSION") },
+        "model": observed.identity.model,
+        "base_url": observed.base_url,
+        "workload": {
+            "source": plan.workload_path.as_str(),
+            "sha256": plan.workload.sha256,
+            "requests": figures.successful + figures.failed,
+            "concurrency": plan.concurrency,
+            "warmup": plan.warmup,
+            "max_tokens": plan.max_tokens,
+            "temperature": 0,
+            "stream": true,
+            "load_shape": "closed loop",
+        },
+        "metrics": figures,
+        "answers": observed.traces.iter().map(|trace| json!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
+        "environment": environment(plan, observed),
+        "server": server(ctx, observed),
+        "counters": {
+            "before": observed.counters_before,
+            "after": observed.counters_after,
+            "difference": counters::difference(&observed.counters_before, &observed.counters_after),
+        },
+        "memory": {
+            "interval_ms": 250,
+            "samples": observed.memory.len(),
+            "peak": memory::peak(&observed.memory),
+            "unit": "bytes, summed over the process tree",
+        },
+    });
+    match document {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn environment(plan: &Plan, observed: &Observed) -> Value {
+    json!({
+        "os": std::env::consts::OS,
+        "arch": std::env::consts::ARCH,
+        "cpu": doctor::cpu_name(),
+        "cores": std::thread::available_parallelism().map(std::num::NonZero::get).ok(),
+        "load_before": observed.load_before,
+        "load_after": observed.load_after,
+        "backend": plan.profile.name,
+        "backend_version": backend_version(plan),
+        "external": matches!(plan.server, Server::External { .. }),
+        "gpus": doctor::gpus().ok().map(|(driver, gpus)| json!({
+            "driver": driver,
+            "devices": gpus.iter().map(|gpu| json!({ "name": gpu.name, "memory_mib": gpu.memory_mib })).collect::<Vec<_>>(),
+        })),
+    })
+}
+
+fn server(ctx: &Context, observed: &Observed) -> Value {
+    json!({
+        "argv": observed.argv,
+        "cold_start": observed.cold,
+        "model_entry": observed.identity.entry,
+        "stop": observed.stopped.map(|stopped| json!({
+            "kind": stopped.kind,
+            "exit_code": stopped.exit.and_then(|exit| exit.code),
+            "signal": stopped.exit.and_then(|exit| exit.signal),
+            "duration_ms": stopped.duration.as_secs_f64() * 1000.0,
+        })),
+        "log": observed.log.as_ref().map(|log| ctx.repo_path(log).as_str().to_owned()),
+        "log_bytes": observed.stopped.map(|stopped| stopped.log_bytes),
+        "log_bytes_dropped": observed.stopped.map(|stopped| stopped.log_dropped),
+        "guarantee": if cfg!(target_os = "linux") {
+            "every descendant was stopped (subreaper and parent-death signal)"
+        } else {
+            "the process group was stopped; a process that left it may live on"
+        },
+    })
+}
+
+fn backend_version(plan: &Plan) -> Option<String> {
+    match &plan.server {
+        Server::Start { version, .. } => version.clone(),
+        Server::External { .. } => None,
+    }
+}
+
+/// Precision of the weights as the server states it (`meta.ftype` of llama.cpp).
+fn stated_dtype(observed: &Observed) -> Option<String> {
+    let stated = observed.identity.entry["meta"]["ftype"].as_str()?;
+    (!stated.trim().is_empty()).then(|| stated.to_ascii_lowercase())
+}
+
+fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> NormalizedResult {
+    let project = plan.project.as_ref();
+    let strategy_metrics = strategy_metrics(plan, observed, figures);
+    NormalizedResult {
+        project: project.map(|project| project.id.to_string()),
+        strategy: Some(project.map_or_else(|| "ad-hoc".to_owned(), |project| project.strategy.clone())),
+        role: Some("candidate".to_owned()),
+        config: config(plan, observed, figures),
+        metrics: metrics(observed, figures),
+        quality: v1::Quality { status: Some("not_collected".to_owned()), ..v1::Quality::default() },
+        status: Some("ok".to_owned()),
+        evidence_level: Some("real_backend_smoke".to_owned()),
+        failure: Some(Failure::default()),
+        decision: decision(plan, &strategy_metrics),
+        strategy_metrics,
+        source: Some(observed.base_url.clone()),
+        ..NormalizedResult::default()
+    }
+}
+
+fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
+    let engine = if plan.profile.engine.is_empty() { &plan.profile.name } else { &plan.profile.engine };
+    let dtype = stated_dtype(observed);
+    let quantized = plan.project.as_ref().is_some_and(|project| project.id == 67);
+    Config {
+        model: observed.identity.model.clone(),
+        model_revision: plan.model.sha256.as_ref().map(|digest| format!("sha256:{digest}")),
+        backend: engine.clone(),
+        backend_version: backend_version(plan),
+        device: device(plan),
+        quantization_format: dtype.clone().filter(|_| quantized),
+        dtype: dtype.unwrap_or_else(|| "unknown".to_owned()),
+        prompt_tokens: figures.mean_tokens(|request| request.prompt_tokens),
+        generated_tokens: Some(f64::from(plan.max_tokens)),
+        concurrency: u64::from(plan.concurrency.max(1)),
+        cache_policy: plan.cache_policy.clone(),
+        workload: Some(plan.workload_path.as_str().to_owned()),
+        workload_sha256: Some(plan.workload.sha256.clone()),
+        requests: Some((figures.successful + figures.failed) as u64),
+        repeats: Some(1),
+        warmup: Some(u64::from(plan.warmup)),
+        run_phase: Some("warm".to_owned()),
+        ..Config::default()
+    }
+}
+
+/// The processor for a server that we started without a GPU; unknown for somebody else's.
+fn device(plan: &Plan) -> Option<String> {
+    if matches!(plan.server, Server::External { .. }) {
+        return None;
+    }
+    match doctor::gpus() {
+        Ok((_, gpus)) if plan.profile.provision != "cpu" && !gpus.is_empty() => Some(gpus[0].name.clone()),
+        _ => Some(doctor::cpu_name().unwrap_or_else(|| "cpu".to_owned())),
+    }
+}
+
+fn latency(distribution: Option<Distribution>) -> Option<Latency> {
+    let known = distribution?;
+    Some(Latency {
+        n: Some(known.n as u64),
+        mean: Some(known.mean),
+        min: Some(known.min),
+        p50: Some(known.p50),
+        p90: known.p90,
+        p95: known.p95,
+        p99: known.p99,
+        max: Some(known.max),
+    })
+}
+
+fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
+    let e2e = latency(figures.e2e_ms);
+    let peak = memory::peak(&observed.memory);
+    Metrics {
+        ttft_ms: latency(figures.ttft_ms),
+        tpot_ms: latency(figures.tpot_ms),
+        p95_ms: e2e.as_ref().and_then(|e2e| e2e.p95),
+        p99_ms: e2e.as_ref().and_then(|e2e| e2e.p99),
+        e2e_latency_ms: e2e,
+        throughput_tokens_per_s: figures.output_tokens_per_s,
+        throughput_requests_per_s: figures.requests_per_s,
+        peak_memory_mb: peak.map(|peak| peak.rss as f64 / f64::from(1 << 20)),
+        peak_memory_scope: peak.map(|_| "rss".to_owned()),
+        cold_start_ms: observed.cold.first_answer_ms.filter(|_| observed.stopped.is_some()),
+        samples: Some(figures.successful as u64),
+        successful_requests: Some(figures.successful as f64),
+        failed_requests: Some(figures.failed as f64),
+        duration_s: Some(figures.duration_s),
+        output_tokens_mean: figures.mean_tokens(|request| Some(request.output_tokens)),
+        estimated_output_tokens: Some(figures.tokens_source == TokensSource::Chunks),
+        per_run: vec![RunMetrics {
+            throughput_tokens_per_s: figures.output_tokens_per_s,
+            throughput_requests_per_s: figures.requests_per_s,
+            ttft_p50_ms: figures.ttft_ms.map(|ttft| ttft.p50),
+            e2e_p50_ms: figures.e2e_ms.map(|e2e| e2e.p50),
+            successful_requests: Some(figures.successful as u64),
+            failed_requests: Some(figures.failed as u64),
+        }],
+        ..Metrics::default()
+    }
+}
+
+/// The metrics that the project asks for, from this run's counters and figures; what
+/// this run does not show is null.
+fn strategy_metrics(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Map<String, Value> {
+    let counted = counters::difference(&observed.counters_before, &observed.counters_after);
+    let mut metrics = Map::new();
+    for name in plan.project.iter().flat_map(|project| &project.strategy_metrics) {
+        let value = match name.as_str() {
+            "quantization_format" => json!(stated_dtype(observed)),
+            "weights_bytes" => json!(plan.model.bytes),
+            "cache_hit_rate" => json!(hit_rate(&counted)),
+            "acceptance_rate" => json!(acceptance_rate(&counted)),
+            "fairness" => json!(figures.fairness_jain_ttft),
+            _ => Value::Null,
+        };
+        metrics.insert(name.clone(), value);
+    }
+    if metrics.get("cache_hit_rate").is_some_and(Value::is_number) {
+        metrics.insert("hit_rate_source".to_owned(), json!("server_counters"));
+    }
+    if metrics.contains_key("fairness") {
+        metrics.insert("fairness_definition".to_owned(), json!("Jain's index over the TTFT of the requests"));
+    }
+    metrics
+}
+
+/// Cached over all prompt tokens of the window. vLLM counts all of them as prompt
+/// tokens, llama.cpp only the computed ones: the larger reading is the denominator.
+fn hit_rate(counted: &counters::Counters) -> Option<f64> {
+    let cached = *counted.get("cached_tokens")?;
+    let prompt = *counted.get("prompt_tokens")?;
+    let all = if prompt >= cached { prompt.max(cached) } else { prompt + cached };
+    (all > 0.0).then(|| cached / all)
+}
+
+fn acceptance_rate(counted: &counters::Counters) -> Option<f64> {
+    let drafted = *counted.get("drafted_tokens")?;
+    let accepted = *counted.get("accepted_tokens")?;
+    (drafted > 0.0).then(|| accepted / drafted)
+}
+
+/// A smoke run never says accept. Where the project's own metrics are not shown, it
+/// concludes nothing.
+fn decision(plan: &Plan, strategy_metrics: &Map<String, Value>) -> Decision {
+    let missing: Vec<&str> =
+        strategy_metrics.iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name.as_str()).collect();
+    let to_confirm = plan.project.as_ref().map(|project| project.to_confirm.join(", ")).unwrap_or_default();
+    let (decision, reason) = if missing.is_empty() {
+        (Verdict::Tune, "a smoke run: the path works; it is too small to judge performance or quality".to_owned())
+    } else {
+        (Verdict::NotEvaluated, format!("a smoke run that does not show {}", missing.join(", ")))
+    };
+    let next_action = if to_confirm.is_empty() {
+        "run the enlarged workload with repeats and quality probes".to_owned()
+    } else {
+        format!("confirm: {to_confirm}; then run the enlarged workload with repeats and quality probes")
+    };
+    Decision { decision, reason: Some(reason), next_action: Some(next_action), ..Decision::default() }
+}
