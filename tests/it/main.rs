@@ -2,9 +2,11 @@
 
 mod answers;
 mod cli;
+mod course;
 mod links;
 mod normalize;
 mod policy;
 mod schema;
+mod schemas;
 mod static_checks;
 mod support;

@@ -1,0 +1,1 @@
+//! The example course passes, the broken one shows each planted fault.
