@@ -14,6 +14,7 @@ pub const SCHEMA_VERSION: &str = "verify-report/v1";
 #[schemars(title = "verify-report/v1")]
 pub struct Report {
     /// Always `verify-report/v1`.
+    #[schemars(extend("const" = SCHEMA_VERSION))]
     pub schema_version: &'static str,
     /// The program that wrote it.
     pub tool: Tool,
@@ -34,6 +35,7 @@ pub struct Report {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Tool {
     /// Always `verify`.
+    #[schemars(extend("const" = "verify"))]
     pub name: &'static str,
     /// Its version.
     pub version: &'static str,

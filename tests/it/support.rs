@@ -4,6 +4,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// Variables that change how the program looks or behaves on somebody's machine.
@@ -38,7 +39,21 @@ pub fn report(mut command: Command) -> (i32, Value) {
     let output = command.args(["--format", "json"]).output().expect("the binary runs");
     let report = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("no JSON report: {error}; stderr: {}", String::from_utf8_lossy(&output.stderr)));
+    assert_valid(&report);
     (output.status.code().unwrap_or(-1), report)
+}
+
+/// Every report of every test satisfies the published schema.
+fn assert_valid(report: &Value) {
+    static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
+    let validator = SCHEMA.get_or_init(|| {
+        let text =
+            fs::read_to_string(project("schemas/verify-report-v1.schema.json")).expect("the schema is committed");
+        jsonschema::validator_for(&serde_json::from_str(&text).expect("a schema is JSON")).expect("a schema")
+    });
+    let faults: Vec<String> =
+        validator.iter_errors(report).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(faults.is_empty(), "the report does not satisfy its schema: {faults:#?}");
 }
 
 /// Every finding of every stage, optionally of one severity.

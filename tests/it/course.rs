@@ -1,0 +1,89 @@
+//! The example course is what the profile says it is and passes; the broken one shows
+//! each planted fault and blocks what comes after it.
+
+use crate::support::project;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use verify::config::{self, Settings};
+use verify::notebook::{CellKind, Notebook};
+
+fn course() -> PathBuf {
+    project("fixtures/course")
+}
+
+fn settings() -> Settings {
+    config::resolve(&course(), None).unwrap().settings
+}
+
+fn ignored_in(root: &Path) -> ignore::gitignore::Gitignore {
+    let mut builder = ignore::gitignore::GitignoreBuilder::new(root);
+    assert!(builder.add(root.join(".gitignore")).is_none(), "the course has a readable .gitignore");
+    builder.build().unwrap()
+}
+
+#[test]
+fn every_project_has_its_notebook_its_page_its_workload_and_a_switch_that_is_off() {
+    for section in settings().project {
+        let notebook = Notebook::read(&fs::read(course().join(&section.notebook)).unwrap()).unwrap();
+        let switch = format!("{} = False", section.switch);
+        assert!(notebook.cells.iter().any(|cell| cell.source.contains(&switch)), "{}: {switch}", section.id);
+        assert!(course().join(&section.page).is_file(), "{}", section.page);
+        let rows = rows(&section.workload);
+        assert!(rows.len() >= section.requests as usize, "{}: too few prompts", section.workload);
+    }
+}
+
+/// The rows of a workload; ids are unique, prompts are not empty.
+fn rows(workload: &str) -> Vec<Value> {
+    let text = fs::read_to_string(course().join(workload)).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), rows.len(), "{workload}: an id occurs twice");
+    for row in &rows {
+        assert!(!row["prompt"].as_str().unwrap().trim().is_empty());
+        assert!(row["max_tokens"].as_u64().unwrap() > 0);
+    }
+    rows
+}
+
+#[test]
+fn the_prompts_of_the_prefix_workload_share_a_long_prefix_and_nothing_else() {
+    let rows = rows("benchmarks/workloads/shared_prefix.jsonl");
+    let prompts: Vec<&str> = rows.iter().map(|row| row["prompt"].as_str().unwrap()).collect();
+    let shared = prompts[0].bytes().zip(prompts[1].bytes()).take_while(|(a, b)| a == b).count();
+    let prefix = &prompts[0][..prompts[0][..shared].rfind(". ").unwrap() + 2];
+    assert!(prefix.split_whitespace().count() >= 150);
+    let mut rest: Vec<&str> = prompts.iter().map(|prompt| prompt.strip_prefix(prefix).unwrap()).collect();
+    rest.sort_unstable();
+    rest.dedup();
+    assert_eq!(rest.len(), prompts.len());
+}
+
+#[test]
+fn the_pages_show_the_code_of_their_notebooks() {
+    for section in settings().project {
+        let notebook = Notebook::read(&fs::read(course().join(&section.notebook)).unwrap()).unwrap();
+        let page = fs::read_to_string(course().join(&section.page)).unwrap();
+        for cell in notebook.cells.iter().filter(|cell| cell.kind == CellKind::Code) {
+            let block = format!("```python\n{}\n```", cell.source);
+            assert!(page.contains(&block), "{} lacks cell {} of its notebook", section.page, cell.number);
+        }
+    }
+}
+
+#[test]
+fn what_a_smoke_run_writes_is_ignored_and_what_is_published_is_not() {
+    let ignored = ignored_in(&course());
+    let is_ignored = |path: &str| ignored.matched_path_or_any_parents(course().join(path), false).is_ignore();
+    for section in settings().project {
+        let stem = section.result.strip_suffix(".json").unwrap();
+        for name in ["", ".baseline", ".bench", ".failure", ".baseline.failure"] {
+            assert!(is_ignored(&format!("benchmarks/results/{stem}{name}.json")), "{stem}{name}");
+        }
+    }
+    assert!(is_ignored("benchmarks/results/history/66_vllm_real.20261130T120000000Z.json"));
+    assert!(!is_ignored("benchmarks/results/published/66_reference_c1.json"));
+}
