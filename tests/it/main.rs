@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
 
 mod answers;
+#[cfg(target_os = "linux")]
+mod backend;
 mod cli;
 mod course;
 mod links;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// Variables that change how the program looks or behaves on somebody's machine.
-const SCRUBBED: &[&str] = &[
+pub const SCRUBBED: &[&str] = &[
     "CI",
     "NO_COLOR",
     "FORCE_COLOR",
