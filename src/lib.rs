@@ -52,23 +52,13 @@ pub fn usage_exit(error: &clap::Error) -> ExitCode {
 /// Runs one command; the result is the exit code of the process.
 pub fn run(cli: &Cli) -> u8 {
     if matches!(cli.command, Command::Guard) {
-        return guard();
+        return process::guard();
     }
     let screen = Screen::new(cli);
     match dispatch(cli, &screen) {
         Ok(code) => code,
         Err(error) => screen.fail(&error),
     }
-}
-
-#[cfg(unix)]
-fn guard() -> u8 {
-    process::guardian::run()
-}
-
-#[cfg(not(unix))]
-fn guard() -> u8 {
-    USAGE
 }
 
 fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {

@@ -36,16 +36,11 @@ enum Message {
     NoChildren,
 }
 
-/// Runs the guardian: reads one launch from standard input, reports on standard output.
-/// Returns the exit code of the process.
-pub fn run() -> u8 {
-    match serve() {
-        Ok(()) => 0,
-        Err(_) => 1,
-    }
-}
-
-fn serve() -> io::Result<()> {
+/// Runs the guardian over standard input and output.
+///
+/// # Errors
+/// The launch cannot be read, or nobody listens to the events.
+pub(super) fn serve() -> io::Result<()> {
     become_guardian();
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;

@@ -3,7 +3,9 @@
 
 mod guarded;
 #[cfg(unix)]
-pub mod guardian;
+mod guardian;
+#[cfg(any(not(unix), test))]
+mod guardian_portable;
 mod log;
 pub mod proc_tree;
 mod protocol;
@@ -11,3 +13,13 @@ mod protocol;
 pub use guarded::{Exit, Guarded, State, StopKind, Stopped};
 pub use log::{Redactor, clean_log};
 pub use protocol::LaunchSpec;
+
+/// Runs the guardian of one server: reads a launch from standard input, reports on
+/// standard output. Returns the exit code of the process.
+pub fn guard() -> u8 {
+    #[cfg(unix)]
+    let ended = guardian::serve();
+    #[cfg(not(unix))]
+    let ended = guardian_portable::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout());
+    u8::from(ended.is_err())
+}

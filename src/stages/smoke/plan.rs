@@ -82,7 +82,7 @@ pub(super) type Planned = Result<Plan, Finding>;
 /// The backend that was named, on the command line or in the settings.
 #[derive(Debug, Clone)]
 pub(super) enum Named {
-    Profile(BackendProfile),
+    Profile(Box<BackendProfile>),
     Url(String),
 }
 
@@ -101,7 +101,7 @@ pub(super) fn named_backend(ctx: &Context, choice: &BackendChoice) -> Result<Opt
     };
     let profiles = &ctx.settings.backend;
     match profiles.iter().find(|profile| profile.name == *name) {
-        Some(profile) => Ok(Some(Named::Profile(profile.clone()))),
+        Some(profile) => Ok(Some(Named::Profile(Box::new(profile.clone())))),
         None => {
             let known: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
             let hint = match nearest(name, known.iter().copied()) {
