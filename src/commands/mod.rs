@@ -8,6 +8,7 @@ use crate::Screen;
 use crate::cli::{Cli, Command};
 use crate::error::RunError;
 use crate::model::Localized;
+use crate::results::v1;
 use clap::CommandFactory;
 
 /// Runs a command that is not a stage.
@@ -19,6 +20,10 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Init(args) => init::run(args, cli, screen),
         Command::Explain(args) => explain::run(args, screen),
         Command::Settings => settings::run(cli, screen),
+        Command::Schema(_) => {
+            screen.print(&v1::to_text(&v1::json_schema().to_value()));
+            Ok(0)
+        }
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "verify", &mut script);
