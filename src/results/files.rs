@@ -40,7 +40,10 @@ pub fn named(ctx: &Context, paths: &[PathBuf]) -> Result<Vec<Candidate>, RunErro
                     format!("there is no JSON file below {}", given.display()),
                     format!("{} 下没有 JSON 文件", given.display()),
                 ),
-                Localized::both("name result files or a folder that holds some", "请指定结果文件或包含结果文件的文件夹"),
+                Localized::both(
+                    "name result files or a folder that holds some",
+                    "请指定结果文件或包含结果文件的文件夹",
+                ),
             ));
         }
         files.extend(found);

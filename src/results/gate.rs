@@ -7,6 +7,7 @@ mod fields;
 mod kind;
 mod read;
 
+pub(crate) use checks::{is_placeholder, visible};
 pub use kind::{Form, failure_reason, foreign, form, group_name, quoted, tool_title};
 pub use read::{Text, decode, mark_of};
 
@@ -35,14 +36,7 @@ pub struct Mark {
 impl Mark {
     /// A mark with the rule's own severity.
     pub fn new(rule: &'static Rule, span: Range<usize>, pointer: impl Into<String>) -> Self {
-        Mark {
-            rule,
-            severity: rule.severity,
-            span: Some(span),
-            pointer: pointer.into(),
-            args: Vec::new(),
-            help: None,
-        }
+        Mark { rule, severity: rule.severity, span: Some(span), pointer: pointer.into(), args: Vec::new(), help: None }
     }
 
     /// Fills one placeholder.
@@ -109,8 +103,7 @@ fn judge_root(marks: &mut Vec<Mark>, text: &str, root: &Node<'_>, form: &Form, p
         let groups = root.get("groups").map(Node::entries).unwrap_or_default();
         for (index, group) in groups.iter().enumerate() {
             if let Some(normalized) = group.get("normalized_result") {
-                checks::Checker::new(text, marks)
-                    .normalized(normalized, &format!("/groups/{index}/normalized_result"));
+                checks::Checker::new(text, marks).normalized(normalized, &format!("/groups/{index}/normalized_result"));
             }
         }
     }

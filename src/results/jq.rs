@@ -57,9 +57,7 @@ impl Fault {
                 format!("{pointer} is absent, null or false"),
                 format!("{pointer} 不存在、为 null 或为 false"),
             ),
-            Fault::Index(pointer) => {
-                Localized::both(format!("{pointer} is no object"), format!("{pointer} 不是对象"))
-            }
+            Fault::Index(pointer) => Localized::both(format!("{pointer} is no object"), format!("{pointer} 不是对象")),
         }
     }
 }
@@ -106,7 +104,9 @@ enum Value {
     Null,
     False,
     Text(Vec<u8>),
-    Array { empty: bool },
+    Array {
+        empty: bool,
+    },
     Object(HashMap<Vec<u8>, Value>),
     /// `true` or any number.
     Other,
@@ -228,7 +228,8 @@ impl Parser {
                 self.state = State::Text;
             }
         }
-        let literal = self.state == State::Normal && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'"') && !structural(byte);
+        let literal =
+            self.state == State::Normal && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'"') && !structural(byte);
         let done = if literal || self.state != State::Normal && byte != b'"' { None } else { self.done() };
         Ok(done.map_or(Step::More, Step::Done))
     }

@@ -591,7 +591,10 @@ mod tests {
     fn faults_are_told_apart() {
         assert_eq!(kinds("{\"a\": [1, 2.5e-3, null, true, \"\\u4e2d\\ud83d\\ude00\"]}\r\n"), []);
         assert_eq!(kinds(" \n"), [FaultKind::Empty]);
-        assert_eq!(kinds("[NaN, -Infinity, 1e999]"), [FaultKind::NotFinite, FaultKind::NotFinite, FaultKind::NumberRange]);
+        assert_eq!(
+            kinds("[NaN, -Infinity, 1e999]"),
+            [FaultKind::NotFinite, FaultKind::NotFinite, FaultKind::NumberRange]
+        );
         assert_eq!(kinds("{} {}"), [FaultKind::TrailingData]);
         assert_eq!(kinds("{\"a\": 1,\n=======\n"), [FaultKind::Conflict]);
         assert_eq!(kinds("version https://git-lfs.github.com/spec/v1\n"), [FaultKind::LfsPointer]);

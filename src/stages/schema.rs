@@ -5,7 +5,7 @@ use crate::cli::SchemaArgs;
 use crate::config::SchemaLevel;
 use crate::course::Context;
 use crate::error::RunError;
-use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, RepoPath, Severity, Summary};
+use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
 use crate::results::files::{self, Candidate};
 use crate::results::gate::{self, Form, Judgement, Mark};
 use crate::results::{jq, json};
@@ -129,12 +129,9 @@ fn strict(bytes: &[u8], path: &str) -> (String, Judgement) {
 fn compat(bytes: &[u8]) -> Judgement {
     let marks = match jq::verdict(bytes) {
         Ok(()) => Vec::new(),
-        Err(fault) => vec![Mark { span: None, ..Mark::new(&rules::COMPAT, 0..0, fault.pointer()) }.arg("what", fault.text())],
+        Err(fault) => {
+            vec![Mark { span: None, ..Mark::new(&rules::COMPAT, 0..0, fault.pointer()) }.arg("what", fault.text())]
+        }
     };
     Judgement { marks, form: None }
-}
-
-/// One line per severity is enough for other stages: whether a document passes the gate.
-pub(crate) fn passes(bytes: &[u8], path: &RepoPath) -> bool {
-    strict(bytes, path.as_str()).1.marks.iter().all(|mark| mark.severity != Severity::Error)
 }

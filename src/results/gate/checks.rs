@@ -5,9 +5,7 @@ use super::{Mark, shown};
 use crate::config::nearest;
 use crate::model::{Localized, Severity, Text};
 use crate::results::json::{Kind, Node, push};
-use crate::results::v1::{
-    EVIDENCE_LEVELS, PLACEHOLDERS, RANKS, SCHEMA_VERSION, STATISTICS, STRATEGY_METRICS, Verdict,
-};
+use crate::results::v1::{EVIDENCE_LEVELS, PLACEHOLDERS, RANKS, SCHEMA_VERSION, STATISTICS, STRATEGY_METRICS, Verdict};
 use crate::rules::{Rule, schema as rules};
 
 /// Collects marks on one normalized result.
@@ -63,8 +61,20 @@ impl<'c, 't> Checker<'c, 't> {
             return;
         }
         self.version(node, pointer);
-        self.identity(node, pointer, "project", "write the section's number as text, such as \"66\"", "请写章节编号，例如 \"66\"");
-        self.identity(node, pointer, "strategy", "name what was tried, such as \"vllm-baseline\"", "请写所试的策略，例如 \"vllm-baseline\"");
+        self.identity(
+            node,
+            pointer,
+            "project",
+            "write the section's number as text, such as \"66\"",
+            "请写章节编号，例如 \"66\"",
+        );
+        self.identity(
+            node,
+            pointer,
+            "strategy",
+            "name what was tried, such as \"vllm-baseline\"",
+            "请写所试的策略，例如 \"vllm-baseline\"",
+        );
         self.parent(node, pointer, "config", CONFIG);
         self.parent(node, pointer, "metrics", METRICS);
         if let Some(metrics) = node.get("metrics") {
@@ -326,7 +336,8 @@ impl<'c, 't> Checker<'c, 't> {
     }
 
     fn strategy_metrics(&mut self, node: &Node<'_>, pointer: &str) {
-        const REMEDY: Text = Text { en: "write an object; its names are free", zh: "请写成对象，其中的名字可自由选择" };
+        const REMEDY: Text =
+            Text { en: "write an object; its names are free", zh: "请写成对象，其中的名字可自由选择" };
         if let Some(metrics) = node.get("strategy_metrics").filter(|metrics| !metrics.is_null()) {
             self.object(metrics, &push(pointer.to_owned(), "strategy_metrics"), REMEDY);
         }

@@ -176,10 +176,9 @@ pub(super) fn mark(form: &Form, root: &Node<'_>, text: &str, path: &str) -> Mark
 
 fn list_remedy(root: &Node<'_>) -> Localized {
     match root.kind {
-        Kind::Array(_) => Localized::both(
-            "one result stands in one file: split the list",
-            "一个文件只放一份结果：请拆分列表",
-        ),
+        Kind::Array(_) => {
+            Localized::both("one result stands in one file: split the list", "一个文件只放一份结果：请拆分列表")
+        }
         _ => Localized::both("a result file is one JSON object", "结果文件是一个 JSON 对象"),
     }
 }

@@ -108,9 +108,7 @@ fn expectation(expected: Expected, value: &str) -> Localized {
         Expected::ClosingQuote => ("this text has no closing quote", "这段文本缺少右引号"),
         Expected::Escape => ("JSON has no such escape", "JSON 没有这种转义"),
         Expected::SurrogatePair => ("half a surrogate pair is no character", "单独的半个代理对不是字符"),
-        Expected::EscapedControl => {
-            ("a control character inside a text must be escaped", "文本中的控制字符必须转义")
-        }
+        Expected::EscapedControl => ("a control character inside a text must be escaped", "文本中的控制字符必须转义"),
         Expected::MemberAfterComma => ("another member is expected after `,`", "`,` 之后应为另一个字段"),
         Expected::EntryAfterComma => ("another entry is expected after `,`", "`,` 之后应为另一个元素"),
     };
