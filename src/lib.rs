@@ -71,7 +71,7 @@ fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
         Command::Answers(args) => stage(cli, screen, Job::Answers(args.clone()))?,
         Command::Links(args) => stage(cli, screen, Job::Links(args.clone()))?,
         Command::Smoke(args) => stage(cli, screen, Job::Smoke(args.clone()))?,
-        Command::Schema(args) => stage(cli, screen, Job::Schema(args.clone()))?,
+        Command::Schema(args) if !args.print_schema => stage(cli, screen, Job::Schema(args.clone()))?,
         Command::Conclude(args) => stage(cli, screen, Job::Conclude(args.clone()))?,
         other => return commands::run(other, cli, screen),
     };

@@ -9,6 +9,7 @@ use crate::Screen;
 use crate::cli::{Cli, Command};
 use crate::error::RunError;
 use crate::model::Localized;
+use crate::results::v1;
 use clap::CommandFactory;
 
 /// Runs a command that is not a stage.
@@ -21,6 +22,10 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Explain(args) => explain::run(args, screen),
         Command::Backend(args) => backend::run(&args.command, cli, screen),
         Command::Settings => settings::run(cli, screen),
+        Command::Schema(_) => {
+            screen.print(&v1::to_text(&v1::json_schema().to_value()));
+            Ok(0)
+        }
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "verify", &mut script);

@@ -152,11 +152,19 @@ pub enum SchemaLevel {
 }
 
 /// Settings of `verify schema`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SchemaSettings {
     /// How much is demanded.
     pub level: SchemaLevel,
+    /// Files larger than this are not read.
+    pub max_bytes: u64,
+}
+
+impl Default for SchemaSettings {
+    fn default() -> Self {
+        SchemaSettings { level: SchemaLevel::Strict, max_bytes: 64 << 20 }
+    }
 }
 
 /// Thresholds of `verify conclude`.

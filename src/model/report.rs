@@ -80,6 +80,8 @@ pub struct Item {
     pub detail: Option<Localized>,
     /// The cheapest steps that would raise the verdict.
     pub next_steps: Vec<Localized>,
+    /// The limits by which it was judged, where they can be set.
+    pub thresholds: Vec<(&'static str, f64)>,
 }
 
 impl Item {
@@ -95,6 +97,7 @@ impl Item {
             max_decision: None,
             detail: None,
             next_steps: Vec::new(),
+            thresholds: Vec::new(),
         }
     }
 }

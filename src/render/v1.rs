@@ -101,6 +101,9 @@ pub struct ReportItem {
     /// The cheapest steps that would raise the verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next_steps: Vec<String>,
+    /// The limits by which it was judged, where they can be set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub thresholds: BTreeMap<&'static str, f64>,
 }
 
 /// One finding.
@@ -196,6 +199,7 @@ fn item(item: &Item) -> ReportItem {
         max_decision: item.max_decision.clone(),
         detail: item.detail.as_ref().map(|detail| detail.get(Lang::En).to_owned()),
         next_steps: item.next_steps.iter().map(|step| step.get(Lang::En).to_owned()).collect(),
+        thresholds: item.thresholds.iter().copied().collect(),
     }
 }
 

@@ -3,4 +3,9 @@
 //! [`v1`] writes down, [`evidence`] judges what it can carry, [`normalize`] brings
 //! historical and foreign files into its form, [`compare`] puts two side by side.
 
+pub mod evidence;
+pub mod files;
+pub mod gate;
+pub mod jq;
+pub mod json;
 pub mod v1;

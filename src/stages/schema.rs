@@ -1,15 +1,137 @@
-//! `verify schema`.
+//! `verify schema`: gather result files, let the gate judge each, say what was found.
 
 use super::Chain;
 use crate::cli::SchemaArgs;
+use crate::config::SchemaLevel;
 use crate::course::Context;
 use crate::error::RunError;
-use crate::model::{Localized, Outcome};
+use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
+use crate::results::files::{self, Candidate};
+use crate::results::gate::{self, Form, Judgement, Mark};
+use crate::results::{jq, json};
+use crate::rules::{run as run_rules, schema as rules};
+use rayon::prelude::*;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Runs the stage.
 ///
 /// # Errors
 /// A fault of usage: nothing was checked.
-pub fn run(_ctx: &Context, _args: &SchemaArgs, _chain: &Chain) -> Result<Outcome, RunError> {
-    Ok(Outcome::skipped(Localized::both("this stage is not built yet", "该阶段尚未实现")))
+pub fn run(ctx: &Context, args: &SchemaArgs, chain: &Chain) -> Result<Outcome, RunError> {
+    let files = match args.files.as_slice() {
+        [] => of_results_folder(ctx, chain),
+        named => files::named(ctx, named)?,
+    };
+    if files.is_empty() {
+        let folder = &ctx.settings.course.results;
+        return Ok(Outcome::skipped(Localized::both(
+            format!("there is no result file in {folder}"),
+            format!("{folder} 中没有结果文件"),
+        )));
+    }
+    let level = args.level.unwrap_or(ctx.settings.schema.level);
+    Ok(judge_all(ctx, &files, level))
+}
+
+/// What is in the results folder, and what the chain demands to be there.
+fn of_results_folder(ctx: &Context, chain: &Chain) -> Vec<Candidate> {
+    let mut found = files::of_run(ctx);
+    if chain.require_results || chain.smoke_ran {
+        for project in ctx.chosen_projects().filter(|project| !project.result.is_empty()) {
+            let path = files::project_files(ctx, project).result;
+            match found.iter_mut().find(|file| file.path == path) {
+                // Demanded by name: another contract in its place is a failure.
+                Some(file) => file.named = true,
+                None => found.push(Candidate { path, named: true }),
+            }
+        }
+        found.sort();
+    }
+    found
+}
+
+fn judge_all(ctx: &Context, files: &[Candidate], level: SchemaLevel) -> Outcome {
+    let judged: Vec<Judged> = files
+        .par_iter()
+        .map(|file| if ctx.cancel.is_set() { Judged::default() } else { judge_file(ctx, file, level) })
+        .collect();
+    let mut items = Vec::with_capacity(judged.len());
+    let mut findings = Vec::new();
+    for file in judged {
+        items.extend(file.item);
+        findings.extend(file.findings);
+    }
+    items.sort_by(|a, b| a.path.cmp(&b.path));
+    Outcome::ran(items.len(), Summary::of_items(&items), items, findings)
+}
+
+/// What became of one file.
+#[derive(Default)]
+struct Judged {
+    item: Option<Item>,
+    findings: Vec<Finding>,
+}
+
+fn judge_file(ctx: &Context, file: &Candidate, level: SchemaLevel) -> Judged {
+    let path = ctx.repo_path(&file.path);
+    if ctx.excludes.matches(&path) {
+        return Judged { item: None, findings: vec![Finding::new(&run_rules::EXCLUDED, Location::file(path))] };
+    }
+    let skipped = |detail: Localized| {
+        let mut item = Item::new(path.clone(), ItemStatus::Skipped);
+        item.detail = Some(detail);
+        Judged { item: Some(item), findings: Vec::new() }
+    };
+    if !file.named && files::is_failure_record(&file.path) {
+        return skipped(Localized::both("the record of a run that failed", "失败运行的记录"));
+    }
+    let read = read(&file.path, ctx.settings.schema.max_bytes);
+    let (text, judgement) = match &read {
+        Err(mark) => (String::new(), Judgement { marks: vec![(**mark).clone()], form: None }),
+        Ok(bytes) if level == SchemaLevel::Compat => (String::new(), compat(bytes)),
+        Ok(bytes) => strict(bytes, path.as_str()),
+    };
+    if let (false, Some(Form::OtherContract(name))) = (file.named, &judgement.form) {
+        return skipped(Localized::both(format!("another contract: {name}"), format!("另一种契约：{name}")));
+    }
+    let mut item = Item::new(path.clone(), if judgement.is_ok() { ItemStatus::Ok } else { ItemStatus::Failed });
+    item.project = files::project_of(ctx, &file.path);
+    Judged { item: Some(item), findings: gate::findings(&path, &text, judgement.marks) }
+}
+
+/// The bytes of a file, or why there are none.
+pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Box<Mark>> {
+    let whole = |rule| Mark { span: None, ..Mark::new(rule, 0..0, "") };
+    match std::fs::metadata(path) {
+        Ok(facts) if facts.len() > max_bytes => {
+            return Err(Box::new(whole(&rules::TOO_LARGE).arg("value", facts.len()).arg("limit", max_bytes)));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Box::new(whole(&rules::FILE_MISSING))),
+        _ => {}
+    }
+    std::fs::read(path).map_err(|error| Box::new(whole(&run_rules::UNREADABLE).arg("cause", error.to_string())))
+}
+
+fn strict(bytes: &[u8], path: &str) -> (String, Judgement) {
+    match gate::decode(bytes) {
+        Err((readable, mark)) => (readable.to_owned(), Judgement { marks: vec![*mark], form: None }),
+        Ok(decoded) => {
+            let mut judgement = gate::judge(&json::read(decoded.text), path);
+            if decoded.bom {
+                judgement.marks.insert(0, Mark::new(&rules::BOM, 0..0, ""));
+            }
+            (decoded.text.to_owned(), judgement)
+        }
+    }
+}
+
+fn compat(bytes: &[u8]) -> Judgement {
+    let marks = match jq::verdict(bytes) {
+        Ok(()) => Vec::new(),
+        Err(fault) => {
+            vec![Mark { span: None, ..Mark::new(&rules::COMPAT, 0..0, fault.pointer()) }.arg("what", fault.text())]
+        }
+    };
+    Judgement { marks, form: None }
 }

@@ -1,0 +1,153 @@
+//! Finding result files: named on the command line, or below the results folder.
+
+use crate::config::Project;
+use crate::course::Context;
+use crate::error::RunError;
+use crate::model::Localized;
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+/// The end of the name of a failure record.
+const FAILURE: &str = ".failure.json";
+/// Where earlier results are kept.
+const HISTORY: &str = "history";
+
+/// One file to judge.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Candidate {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Named by the user or needed by the chain, not found by looking into a folder.
+    pub named: bool,
+}
+
+/// The files named on the command line; folders stand for what is below them.
+///
+/// # Errors
+/// A folder without any JSON file.
+pub fn named(ctx: &Context, paths: &[PathBuf]) -> Result<Vec<Candidate>, RunError> {
+    let mut files = Vec::new();
+    for given in paths {
+        let path = lexical(&ctx.at_cwd(given));
+        if !path.is_dir() {
+            files.push(Candidate { path, named: true });
+            continue;
+        }
+        let found = below(ctx, &path);
+        if found.is_empty() {
+            return Err(RunError::usage(
+                Localized::both(
+                    format!("there is no JSON file below {}", given.display()),
+                    format!("{} 下没有 JSON 文件", given.display()),
+                ),
+                Localized::both(
+                    "name result files or a folder that holds some",
+                    "请指定结果文件或包含结果文件的文件夹",
+                ),
+            ));
+        }
+        files.extend(found);
+    }
+    let mut seen = BTreeSet::new();
+    files.retain(|file| seen.insert(file.path.clone()));
+    Ok(files)
+}
+
+/// Every JSON file below a folder, sorted; earlier results in `history/` are left out.
+/// What git ignores counts all the same: a measurement is often not committed.
+pub fn below(ctx: &Context, folder: &Path) -> Vec<Candidate> {
+    let entered = |entry: &walkdir::DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        entry.depth() == 0
+            || !(name.starts_with('.') || entry.file_type().is_dir() && name == HISTORY)
+                && !ctx.excludes.matches(&ctx.repo_path(entry.path()))
+    };
+    let walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(entered);
+    let mut files: Vec<Candidate> = walk
+        .flatten()
+        .filter(|entry| entry.file_type().is_file() && entry.path().extension().is_some_and(|kind| kind == "json"))
+        .map(|entry| Candidate { path: entry.into_path(), named: false })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The files of the results folder that a run is about: all of them, or those of the
+/// chosen projects.
+pub fn of_run(ctx: &Context) -> Vec<Candidate> {
+    let all = below(ctx, &ctx.results_dir());
+    if ctx.projects.is_empty() {
+        return all;
+    }
+    let wanted: BTreeSet<PathBuf> = ctx
+        .chosen_projects()
+        .filter(|project| !project.result.is_empty())
+        .flat_map(|project| {
+            let files = project_files(ctx, project);
+            [files.result, files.baseline, files.bench]
+        })
+        .collect();
+    all.into_iter().filter(|file| wanted.contains(&file.path)).collect()
+}
+
+/// Where the results of one project stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFiles {
+    /// The candidate.
+    pub result: PathBuf,
+    /// What it is compared with.
+    pub baseline: PathBuf,
+    /// The enlarged workload.
+    pub bench: PathBuf,
+}
+
+/// The files of one project.
+pub fn project_files(ctx: &Context, project: &Project) -> ProjectFiles {
+    let result = ctx.results_dir().join(&project.result);
+    ProjectFiles {
+        baseline: result.with_extension("baseline.json"),
+        bench: result.with_extension("bench.json"),
+        result,
+    }
+}
+
+/// The project that a file belongs to, by its name in the results folder.
+pub fn project_of(ctx: &Context, path: &Path) -> Option<u32> {
+    let mine = |project: &&Project| {
+        let files = project_files(ctx, project);
+        !project.result.is_empty() && [files.result, files.baseline, files.bench].iter().any(|known| known == path)
+    };
+    ctx.settings.project.iter().find(mine).map(|project| project.id)
+}
+
+/// Whether the name says that it is the record of a failure.
+pub fn is_failure_record(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(FAILURE))
+}
+
+/// `a/./b/../c` as `a/c`, without asking the file system.
+pub fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_without_detours() {
+        assert_eq!(lexical(Path::new("/a/./b/../c.json")), Path::new("/a/c.json"));
+        assert_eq!(lexical(Path::new("../a")), Path::new("../a"));
+        assert!(is_failure_record(Path::new("a/66.failure.json")));
+    }
+}
