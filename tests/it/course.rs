@@ -87,3 +87,47 @@ fn what_a_smoke_run_writes_is_ignored_and_what_is_published_is_not() {
     assert!(is_ignored("benchmarks/results/history/66_vllm_real.20261130T120000000Z.json"));
     assert!(!is_ignored("benchmarks/results/published/66_reference_c1.json"));
 }
+
+/// A tool of the course, run by Python.
+fn tool(name: &str) -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::new(if cfg!(windows) { "python" } else { "python3" });
+    command.current_dir(course()).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUTF8", "1");
+    command.arg(format!("tools/{name}.py"));
+    command
+}
+
+#[test]
+fn the_runtime_tool_plans_what_the_profile_says() {
+    for section in settings().project {
+        let mut command = tool("inference_project_runtime");
+        command.args(["--project", &section.id.to_string(), "--dry-run", "--", "server", "{port}"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains(&format!("workload: {}\n", section.workload)), "{said}");
+        assert!(said.contains(&format!("concurrency: {}\n", section.concurrency)), "{said}");
+        assert!(said.contains(&format!("result: benchmarks/results/{}\n", section.result)), "{said}");
+    }
+}
+
+#[test]
+fn the_schema_tool_takes_what_is_published_and_refuses_what_is_broken() {
+    let published = course().join("benchmarks/results/published");
+    for entry in fs::read_dir(published).unwrap() {
+        tool("inference_result_schema").arg(entry.unwrap().path()).assert().success();
+    }
+    let broken = project("fixtures/course-broken/benchmarks/results/published/66_missing_ttft.json");
+    tool("inference_result_schema").arg(broken).assert().code(1).stdout(predicates::str::contains("metrics.ttft_ms"));
+}
+
+#[test]
+fn the_measuring_tool_says_that_nobody_answers() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("66.json");
+    let mut command = tool("benchmark_inference_backend");
+    command.args(["--base-url", &format!("http://{unused}"), "--workload", "benchmarks/workloads/fixed.jsonl"]);
+    command.arg("--output").arg(&output);
+    command.assert().code(1).stderr(predicates::str::contains("无法测量"));
+    assert!(!output.exists());
+}
