@@ -18,6 +18,7 @@ parser.add_argument("--ctx-size", type=int, default=2048)
 parser.add_argument("--parallel", type=int, default=1)
 parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--no-cache-prompt", action="store_true")
+parser.add_argument("--spec-ngram", action="store_true", help="speculate from n-grams of the context")
 options = parser.parse_args()
 
 import xllamacpp  # noqa: E402 - a wrong flag should not wait for the library
@@ -45,6 +46,11 @@ params.endpoint_metrics = True
 params.cache_prompt = not options.no_cache_prompt
 if options.no_cache_prompt:
     params.cache_ram_mib = 0
+
+if options.spec_ngram:
+    params.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
+    params.speculative.ngram_simple.size_n = 4
+    params.speculative.ngram_simple.size_m = 8
 
 server = xllamacpp.Server(params)
 print("listening on", server.listening_address, flush=True)

@@ -39,6 +39,8 @@ pub struct RequestFigures {
     pub output_tokens: u64,
     /// Prompt tokens from the cache, by usage.
     pub cached_tokens: Option<u64>,
+    /// TTFT minus the prompt time that the server states: time in its queue and on the way.
+    pub queue_wait_ms: Option<f64>,
     /// Token-bearing events.
     pub chunks: usize,
     /// `finish_reason`.
@@ -81,6 +83,7 @@ impl RequestFigures {
             prompt_tokens: trace.usage.and_then(|usage| usage.prompt_tokens),
             output_tokens: tokens,
             cached_tokens: trace.usage.and_then(|usage| usage.cached_tokens),
+            queue_wait_ms: trace.prompt_ms.map(|prompt| (ms(first.at.saturating_sub(trace.sent)) - prompt).max(0.0)),
             chunks: trace.chunks.len(),
             finish_reason: trace.finish.clone(),
         })
@@ -98,6 +101,8 @@ pub struct PassFigures {
     pub tpot_ms: Option<Distribution>,
     /// End-to-end latency, ms.
     pub e2e_ms: Option<Distribution>,
+    /// Time in the server's queue, ms, where the server states its prompt time.
+    pub queue_wait_ms: Option<Distribution>,
     /// Gaps between token-bearing events, ms.
     pub icl_ms: Option<Distribution>,
     /// Successful requests.
@@ -146,6 +151,7 @@ impl PassFigures {
             ttft_ms: Distribution::of(&ttft),
             tpot_ms: Distribution::of(&column(&|request| request.tpot_ms)),
             e2e_ms: Distribution::of(&column(&|request| Some(request.e2e_ms))),
+            queue_wait_ms: Distribution::of(&column(&|request| request.queue_wait_ms)),
             icl_ms: Distribution::of(&gaps),
             successful: good.len(),
             failed: traces.len() - good.len(),

@@ -16,6 +16,9 @@ pub struct BackendChoice {
     /// Model: a folder, a file, or an id that the backend knows
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// Quantized form of the model, for project 67; the model is then its baseline
+    #[arg(long, value_name = "MODEL")]
+    pub quantized_model: Option<String>,
     /// Install nothing and download nothing
     #[arg(long)]
     pub offline: bool,

@@ -31,6 +31,17 @@ impl ChatRequest {
     }
 }
 
+impl ChatRequest {
+    /// The same request with a text before its first message: no prefix of it is cached.
+    pub fn with_changed_prefix(&self, prefix: &str) -> Self {
+        let mut changed = self.clone();
+        if let Some(Value::String(content)) = changed.messages.pointer_mut("/0/content") {
+            content.insert_str(0, prefix);
+        }
+        changed
+    }
+}
+
 /// Token counts as the server gives them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -53,6 +64,15 @@ pub(super) struct Answer {
     usage: Option<RawUsage>,
     #[serde(default)]
     pub(super) error: Option<Value>,
+    #[serde(default)]
+    pub(super) timings: Option<Timings>,
+}
+
+/// llama.cpp's own times of a request.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Timings {
+    #[serde(default)]
+    pub(super) prompt_ms: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

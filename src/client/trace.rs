@@ -91,6 +91,8 @@ pub struct RequestTrace {
     pub finish: Option<String>,
     /// Token counts.
     pub usage: Option<Usage>,
+    /// Time the server says it spent on the prompt, ms (llama.cpp).
+    pub prompt_ms: Option<f64>,
     /// `model` of the answer.
     pub model: Option<String>,
     /// Visible text.
@@ -176,6 +178,7 @@ impl RequestTrace {
             self.finish = Some(finish);
         }
         self.usage = usage.or(self.usage);
+        self.prompt_ms = answer.timings.and_then(|timings| timings.prompt_ms).or(self.prompt_ms);
         self.model = answer.model.or(self.model.take());
     }
 

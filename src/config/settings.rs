@@ -136,6 +136,8 @@ pub struct SmokeSettings {
     pub base_url: String,
     /// Model: a folder, a file, or an id that the backend knows. Empty: the backend's own.
     pub model: String,
+    /// Quantized form of the model, for project 67; `model` is then its baseline.
+    pub quantized_model: String,
     /// Name of the environment variable that holds the API key of `base_url`.
     pub api_key_env: String,
 }
@@ -234,14 +236,35 @@ pub struct Project {
     pub warmup: u32,
     /// Tokens at most per answer.
     pub max_tokens: u32,
+    /// Requests that the server works on at a time; the others queue. 0: `concurrency`.
+    pub parallel: u32,
     /// Whether requests may hit the server's prefix cache.
     pub cache_policy: String,
+    /// Features of the backend that the run switches on, as its profile names them.
+    pub features: Vec<String>,
+    /// The other side of the comparison, measured first; none: there is nothing to compare.
+    pub baseline: Option<Baseline>,
     /// Metrics its result needs beside the public ones.
     pub strategy_metrics: Vec<String>,
     /// What the smoke run shows by itself.
     pub automatic: Vec<String>,
     /// What the learner still has to confirm.
     pub to_confirm: Vec<String>,
+}
+
+/// The other side of a comparison: what differs from its project. An empty text, an
+/// empty list or 0 stands for "as the project".
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Baseline {
+    /// Name of the strategy in its result.
+    pub strategy: String,
+    /// Features of the backend.
+    pub features: Vec<String>,
+    /// Requests in flight.
+    pub concurrency: u32,
+    /// Whether requests may hit the server's prefix cache.
+    pub cache_policy: String,
 }
 
 impl Default for Project {
@@ -260,7 +283,10 @@ impl Default for Project {
             concurrency: 1,
             warmup: 1,
             max_tokens: 32,
+            parallel: 0,
             cache_policy: "off".to_owned(),
+            features: Vec::new(),
+            baseline: None,
             strategy_metrics: Vec::new(),
             automatic: Vec::new(),
             to_confirm: Vec::new(),

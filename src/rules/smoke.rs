@@ -92,6 +92,31 @@ super::rules! {
         why: "A flag on a command line is no proof; counters of this very run are."
            / "命令行上的参数不算证明，本次运行的计数器才算。";
     }
+    SPECULATION_NOT_ACTIVE = "smoke/speculation-not-active" Error {
+        message: "speculation not active: the server drafted {drafted} tokens in this run" / "投机解码没有生效（speculation not active）：本次运行服务共起草 {drafted} 个 token";
+        help: "give a draft model or n-gram settings that this version knows, and a workload that can be drafted"
+            / "请给出该版本认识的草稿模型或 n-gram 参数，并使用能够被起草的工作负载";
+        why: "A draft model on the command line is no proof: some servers load it and never draft."
+           / "命令行里有草稿模型不算证明：有的服务加载了它却从不起草。";
+    }
+    FEATURE_NOT_OFFERED = "smoke/feature-not-offered" Note {
+        message: "backend {backend} does not offer {features}; the run is without it and claims nothing of it" / "后端 {backend} 不提供 {features}；本次运行不使用它，也不作相关声明";
+        help: "add the feature's arguments to `features` of the backend in verify.toml" / "请在 verify.toml 该后端的 `features` 中补充对应参数";
+        why: "A run without the feature is a baseline smoke: it keeps its boundary."
+           / "没有该功能的运行只是基线冒烟，要守住边界。";
+    }
+    COUNTERS_DISAGREE = "smoke/counters-disagree" Warning {
+        message: "the server counted {counted} generated tokens, its answers add up to {answered}" / "服务计数为 {counted} 个生成 token，而回答合计 {answered} 个";
+        help: "see whether somebody else uses the server" / "请检查是否有别人也在使用该服务";
+        why: "Counters of the window and the answers we got describe the same work; when they differ, something else was served too."
+           / "窗口内的计数与收到的回答描述的是同一份工作；对不上说明服务还在处理别的请求。";
+    }
+    NO_QUEUE = "smoke/no-queue" Note {
+        message: "no queue formed: the server never had a request waiting" / "没有形成排队（no queue formed）：服务中始终没有等待的请求";
+        help: "raise `concurrency`, or lower `parallel` of the project" / "请提高 `concurrency`，或降低该项目的 `parallel`";
+        why: "Without a queue a scheduler has nothing to decide."
+           / "没有排队，调度器就无事可做。";
+    }
     CONCURRENCY_TOO_LOW = "smoke/concurrency-too-low" Error {
         message: "project {project} needs at least {needed} requests in flight, the run has {given}" / "项目 {project} 至少需要 {needed} 个并发请求，本次只有 {given}";
         help: "raise `concurrency` of the project" / "请提高该项目的 `concurrency`";

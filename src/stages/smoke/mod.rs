@@ -15,7 +15,7 @@ use crate::error::RunError;
 use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
 use crate::rules;
 use crate::term::Phase;
-use plan::{Named, Plan, Planned};
+use plan::{Named, Plan, Planned, Role};
 use run::Observed;
 use spec::{RunSpec, Switch};
 use std::time::Instant;
@@ -45,10 +45,7 @@ pub fn run(ctx: &Context, args: &SmokeArgs) -> Result<Outcome, RunError> {
         )));
     }
     let phase = ctx.progress.start("smoke", projects.len() as u64);
-    let judged = projects.into_iter().map_while(|project| {
-        // After an interrupt nothing new is started.
-        (!ctx.cancel.is_set()).then(|| project_run(ctx, project, &named, args, &phase))
-    });
+    let judged = projects.into_iter().flat_map(|project| project_runs(ctx, project, &named, args, &phase));
     Ok(outcome(judged.collect()))
 }
 
@@ -61,10 +58,17 @@ fn projects(ctx: &Context) -> Vec<&Project> {
 
 type Judged = (Item, Vec<Finding>);
 
-fn project_run(ctx: &Context, project: &Project, named: &Named, args: &SmokeArgs, phase: &Phase) -> Judged {
+/// The runs of a project. After an interrupt nothing new is started.
+fn project_runs(ctx: &Context, project: &Project, named: &Named, args: &SmokeArgs, phase: &Phase) -> Vec<Judged> {
+    if ctx.cancel.is_set() {
+        return Vec::new();
+    }
     let planned = plan::of_project(ctx, project, named, &args.backend, phase);
-    let judged = one(ctx, &planned, Some(project), phase);
-    phase.step(&format!("project {} {}", project.id, judged.0.status.name()));
+    let runs =
+        planned.iter().map_while(|planned| (!ctx.cancel.is_set()).then(|| one(ctx, planned, Some(project), phase)));
+    let judged: Vec<Judged> = runs.collect();
+    let verdicts: Vec<&str> = judged.iter().map(|(item, _)| item.status.name()).collect();
+    phase.step(&format!("project {} {}", project.id, verdicts.join(", ")));
     judged
 }
 
@@ -145,11 +149,17 @@ fn succeeded(
         let fault = Finding::new(&rules::smoke::RESULT_NOT_WRITTEN, at).arg("cause", error.to_string());
         return (None, failed(ctx, plan, observed, fault, run_id));
     }
-    let mut findings = Vec::new();
+    let mut findings = plan.notes.clone();
+    findings.extend(disagreement(&at, observed, figures));
+    if plan.concurrency > 1 && observed.waiting_peak == Some(0.0) {
+        findings.push(Finding::new(&rules::smoke::NO_QUEUE, at.clone()));
+    }
     if figures.tokens_source == TokensSource::Chunks {
         findings.push(Finding::new(&rules::smoke::ESTIMATED_TOKENS, at.clone()));
     }
-    if let Some(project) = plan.project.as_ref().filter(|project| !project.to_confirm.is_empty()) {
+    if let Some(project) =
+        plan.project.as_ref().filter(|project| plan.role == Role::Candidate && !project.to_confirm.is_empty())
+    {
         findings.push(Finding::new(&rules::smoke::TO_CONFIRM, at).arg("list", project.to_confirm.join(", ")));
     }
     (Some(detail(observed, figures)), findings)
@@ -167,28 +177,41 @@ fn detail(observed: &Observed, figures: &PassFigures) -> Localized {
     parts.join(" · ").into()
 }
 
+/// The server's count of generated tokens against the answers we got. One token per
+/// request is tolerated: servers differ in whether they count the end of a text.
+fn disagreement(at: &Location, observed: &Observed, figures: &PassFigures) -> Option<Finding> {
+    let counted = *counters::difference(&observed.counters_before, &observed.counters_after).get("generated_tokens")?;
+    let answered = figures.output_tokens as f64;
+    let differs = (counted - answered).abs() > figures.successful as f64;
+    differs.then(|| {
+        Finding::new(&rules::smoke::COUNTERS_DISAGREE, at.clone())
+            .arg("counted", counted)
+            .arg("answered", figures.output_tokens)
+    })
+}
+
 /// A claim of the run that the server's counters contradict or do not bear out.
 fn unsupported_claim(ctx: &Context, plan: &Plan, observed: &Observed) -> Option<Finding> {
     let counted = counters::difference(&observed.counters_before, &observed.counters_after);
-    let counter = |name: &str| counted.get(name).copied();
-    let shown = |value: Option<f64>| value.map_or_else(|| "no such counter".to_owned(), |value| value.to_string());
-    let cached = counter("cached_tokens");
-    let drafted = counter("drafted_tokens");
-    let fault = match (plan.claims.speculation, plan.claims.prefix_cache) {
-        (Some(Switch::On), _) if drafted.is_none_or(|count| count <= 0.0) => {
-            ("speculation on", format!("drafted tokens: {}", shown(drafted)))
-        }
-        (Some(Switch::Off), _) if drafted.is_some_and(|count| count > 0.0) => {
-            ("speculation off", format!("drafted tokens: {}", shown(drafted)))
-        }
-        (_, Some(Switch::On)) if cached.is_none_or(|count| count <= 0.0) => {
-            ("prefix cache on", format!("cached tokens: {}", shown(cached)))
-        }
-        (_, Some(Switch::Off)) if cached.is_some_and(|count| count > 0.0) => {
-            ("prefix cache off", format!("cached tokens: {}", shown(cached)))
-        }
-        _ => return None,
-    };
     let at = Location::file(ctx.repo_path(&plan.result));
-    Some(Finding::new(&rules::smoke::CLAIM_NOT_SHOWN, at).arg("claim", fault.0).arg("evidence", fault.1))
+    let shown = |value: Option<f64>| value.map_or_else(|| "no such counter".to_owned(), |value| value.to_string());
+    let drafted = counted.get("drafted_tokens").copied();
+    if plan.claims.speculation == Some(Switch::On) && drafted.is_none_or(|count| count <= 0.0) {
+        return Some(Finding::new(&rules::smoke::SPECULATION_NOT_ACTIVE, at).arg("drafted", shown(drafted)));
+    }
+    let cached = counted.get("cached_tokens").copied();
+    let contradicted = |claim, count: Option<f64>| match claim {
+        Some(Switch::On) => count.is_none_or(|count| count <= 0.0),
+        Some(Switch::Off) => count.is_some_and(|count| count > 0.0),
+        None => false,
+    };
+    let state = |claim| if claim == Some(Switch::On) { "on" } else { "off" };
+    let (claim, evidence) = if contradicted(plan.claims.speculation, drafted) {
+        (format!("speculation {}", state(plan.claims.speculation)), format!("drafted tokens: {}", shown(drafted)))
+    } else if contradicted(plan.claims.prefix_cache, cached) {
+        (format!("prefix cache {}", state(plan.claims.prefix_cache)), format!("cached tokens: {}", shown(cached)))
+    } else {
+        return None;
+    };
+    Some(Finding::new(&rules::smoke::CLAIM_NOT_SHOWN, at).arg("claim", claim).arg("evidence", evidence))
 }

@@ -23,6 +23,12 @@ const CONTEXT: u32 = 2048;
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) project: Option<Project>,
+    pub(super) role: Role,
+    pub(super) strategy: String,
+    /// Features of the backend that are switched on.
+    pub(super) features: Vec<String>,
+    /// What is to be said beside the verdict.
+    pub(super) notes: Vec<Finding>,
     pub(super) profile: BackendProfile,
     pub(super) server: Server,
     pub(super) model: Model,
@@ -119,36 +125,127 @@ pub(super) fn named_backend(ctx: &Context, choice: &BackendChoice) -> Result<Opt
     }
 }
 
-/// Plans the run of one project.
+/// One side of a project: the candidate, or the baseline it is compared with.
+#[derive(Debug, Clone)]
+struct Arm {
+    role: Role,
+    strategy: String,
+    features: Vec<String>,
+    concurrency: u32,
+    cache_policy: String,
+    model: String,
+    result: PathBuf,
+}
+
+/// Which side a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// What the candidate is compared with.
+    Baseline,
+    /// What is tried.
+    Candidate,
+}
+
+impl Role {
+    /// The word in results.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Role::Baseline => "baseline",
+            Role::Candidate => "candidate",
+        }
+    }
+}
+
+/// Plans the runs of one project: its baseline first, where it has one, then itself.
 pub(super) fn of_project(
     ctx: &Context,
     project: &Project,
     named: &Named,
     choice: &BackendChoice,
     phase: &Phase,
-) -> Planned {
-    let result = ctx.results_dir().join(&project.result);
-    let at = Location::file(ctx.repo_path(&result));
+) -> Vec<Planned> {
     let minimum = ctx.settings.conclude.min_scheduler_concurrency;
     if project.id == 70 && project.concurrency < minimum {
-        return Err(Finding::new(&rules::smoke::CONCURRENCY_TOO_LOW, at)
+        let at = Location::file(ctx.repo_path(&ctx.results_dir().join(&project.result)));
+        return vec![Err(Finding::new(&rules::smoke::CONCURRENCY_TOO_LOW, at)
             .arg("project", project.id)
             .arg("needed", minimum)
-            .arg("given", project.concurrency));
+            .arg("given", project.concurrency))];
     }
+    arms(ctx, project, named, choice)
+        .into_iter()
+        .map(|arm| of_arm(ctx, project, arm, named, choice.offline, phase))
+        .collect()
+}
+
+fn arms(ctx: &Context, project: &Project, named: &Named, choice: &BackendChoice) -> Vec<Arm> {
+    let smoke = &ctx.settings.smoke;
+    let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+    let model = choice.model.clone().unwrap_or_else(|| smoke.model.clone());
+    let quantized = choice.quantized_model.clone().unwrap_or_else(|| smoke.quantized_model.clone());
+    let offered = |features: &[String]| match named {
+        Named::Profile(profile) => features.iter().all(|feature| profile.features.contains_key(feature)),
+        // The settings of somebody else's server are not ours to switch.
+        Named::Url(_) => false,
+    };
+    let candidate = Arm {
+        role: Role::Candidate,
+        strategy: project.strategy.clone(),
+        features: project.features.clone(),
+        concurrency: project.concurrency,
+        cache_policy: project.cache_policy.clone(),
+        model: if project.id == 67 { or(&quantized, &model) } else { model.clone() },
+        result: ctx.results_dir().join(&project.result),
+    };
+    let Some(other) = project.baseline.as_ref().filter(|_| offered(&project.features)) else { return vec![candidate] };
+    let needs_second_model = project.id == 67 && quantized.is_empty();
+    if needs_second_model {
+        return vec![candidate];
+    }
+    let baseline = Arm {
+        role: Role::Baseline,
+        strategy: or(&other.strategy, &project.strategy),
+        features: if other.features.is_empty() { project.features.clone() } else { other.features.clone() },
+        concurrency: if other.concurrency == 0 { project.concurrency } else { other.concurrency },
+        cache_policy: or(&other.cache_policy, &project.cache_policy),
+        model,
+        result: candidate.result.with_extension("baseline.json"),
+    };
+    vec![baseline, candidate]
+}
+
+fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, offline: bool, phase: &Phase) -> Planned {
+    let at = Location::file(ctx.repo_path(&arm.result));
     let workload_path = RepoPath::new(project.workload.clone());
     let workload = read_workload(&ctx.at_root(&project.workload), &workload_path, project.max_tokens)?;
     let key = api_key(&ctx.settings.smoke.api_key_env, &at)?;
-    let wanted_model = choice.model.clone().unwrap_or_else(|| ctx.settings.smoke.model.clone());
+    let mut features = arm.features.clone();
+    let mut notes = Vec::new();
     let (profile, server, model, served_model) = match named {
         Named::Url(base_url) => {
-            let profile = external_profile();
-            (profile, Server::External { base_url: base_url.clone() }, Model::default(), wanted_model)
+            features.clear();
+            (external_profile(), Server::External { base_url: base_url.clone() }, Model::default(), arm.model.clone())
         }
-        Named::Profile(profile) => start_of(ctx, profile, project, &wanted_model, choice.offline, &at, phase)?,
+        Named::Profile(profile) => {
+            let absent: Vec<String> =
+                features.extract_if(.., |feature| !profile.features.contains_key(feature)).collect();
+            if !absent.is_empty() {
+                notes.push(
+                    Finding::new(&rules::smoke::FEATURE_NOT_OFFERED, at.clone())
+                        .arg("backend", &profile.name)
+                        .arg("features", absent.join(", ")),
+                );
+            }
+            start_of(ctx, profile, project, &arm, &features, offline, &at, phase)?
+        }
     };
     Ok(Plan {
         project: Some(project.clone()),
+        role: arm.role,
+        strategy: arm.strategy,
+        claims: claims(&features),
+        features,
+        notes,
         ready_timeout: seconds(profile.ready_timeout_s),
         probe_timeout: seconds(profile.ready_timeout_s),
         stop_grace: Duration::from_secs(10),
@@ -160,24 +257,41 @@ pub(super) fn of_project(
         workload_path,
         workload,
         requests: project.requests,
-        concurrency: project.concurrency,
+        concurrency: arm.concurrency,
         warmup: project.warmup,
         max_tokens: project.max_tokens,
-        cache_policy: project.cache_policy.clone(),
-        claims: Claims { prefix_cache: (project.cache_policy == "off").then_some(Switch::Off), speculation: None },
-        result,
+        cache_policy: arm.cache_policy,
+        result: arm.result,
         log_max_bytes: DEFAULT_LOG_BYTES,
     })
 }
 
+/// What switched features claim; the server's counters have to bear it out.
+fn claims(features: &[String]) -> Claims {
+    let has = |name: &str| features.iter().any(|feature| feature == name);
+    Claims {
+        speculation: has("speculation").then_some(Switch::On),
+        prefix_cache: match (has("prefix_cache_on"), has("prefix_cache_off")) {
+            (true, _) => Some(Switch::On),
+            (false, true) => Some(Switch::Off),
+            (false, false) => None,
+        },
+    }
+}
+
 type Start = (BackendProfile, Server, Model, String);
 
-/// The command of a profile for one project.
+/// The command of a profile for one side of a project.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of one decision; a struct for one call would only rename them"
+)]
 fn start_of(
     ctx: &Context,
     profile: &BackendProfile,
     project: &Project,
-    wanted: &str,
+    arm: &Arm,
+    features: &[String],
     offline: bool,
     at: &Location,
     phase: &Phase,
@@ -189,14 +303,14 @@ fn start_of(
             .arg("cause", cause)
     };
     let mut values: BTreeMap<&str, String> = BTreeMap::new();
-    let mut model = Model { name: wanted.to_owned(), ..Model::default() };
+    let mut model = Model { name: arm.model.clone(), ..Model::default() };
     let mut version = None;
     if profile.provision == "cpu" {
         let found = provisioned(offline, phase).map_err(|(cause, help)| missing(cause).help(help))?;
         values.insert("python", found.python.display().to_string());
         values.insert("launcher", found.launcher.display().to_string());
         version = Some(found.version.clone());
-        if wanted.is_empty() {
+        if arm.model.is_empty() {
             model.name = found.model.display().to_string();
             model.sha256 = Some(found.model_sha256);
         }
@@ -206,16 +320,16 @@ fn start_of(
     }
     resolve_model(&mut model, ModelSource::Auto, &ctx.cwd, at)?;
     let served_model = short_name(&model.name);
+    let slots = if project.parallel == 0 { arm.concurrency } else { project.parallel }.max(1);
     values.insert("model", model.name.clone());
     values.insert("served_model", served_model.clone());
     values.insert("host", "127.0.0.1".to_owned());
-    values.insert("parallel", project.concurrency.to_string());
-    values.insert("context", (CONTEXT * project.concurrency.max(1)).to_string());
+    values.insert("parallel", slots.to_string());
+    values.insert("context", (CONTEXT * slots).to_string());
     values.insert("threads", threads().to_string());
-    let feature = format!("prefix_cache_{}", if project.cache_policy == "off" { "off" } else { "on" });
     let mut argv = vec![profile.program.clone()];
     argv.extend(profile.args.iter().cloned());
-    argv.extend(profile.features.get(&feature).into_iter().flatten().cloned());
+    argv.extend(features.iter().filter_map(|feature| profile.features.get(feature)).flatten().cloned());
     let argv = crate::backend::launch::fill(&argv, &values);
     let program = argv.first().map(String::as_str).unwrap_or_default();
     if doctor::on_path(program).is_none() {
@@ -276,6 +390,10 @@ pub(super) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
     let profile = external_profile();
     Ok(Plan {
         project: None,
+        role: Role::Candidate,
+        strategy: "ad-hoc".to_owned(),
+        features: Vec::new(),
+        notes: Vec::new(),
         profile,
         server,
         model,

@@ -85,6 +85,7 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
             "temperature": 0,
             "stream": true,
             "load_shape": "closed loop",
+            "features": plan.features,
         },
         "metrics": figures,
         "answers": observed.traces.iter().map(|trace| json!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
@@ -95,6 +96,8 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
             "after": observed.counters_after,
             "difference": counters::difference(&observed.counters_before, &observed.counters_after),
         },
+        "waiting_peak": observed.waiting_peak,
+        "invalidation": observed.invalidation,
         "memory": {
             "interval_ms": 250,
             "samples": observed.memory.len(),
@@ -166,8 +169,8 @@ fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Normal
     let strategy_metrics = strategy_metrics(plan, observed, figures);
     NormalizedResult {
         project: project.map(|project| project.id.to_string()),
-        strategy: Some(project.map_or_else(|| "ad-hoc".to_owned(), |project| project.strategy.clone())),
-        role: Some("candidate".to_owned()),
+        strategy: Some(plan.strategy.clone()),
+        role: Some(plan.role.name().to_owned()),
         config: config(plan, observed, figures),
         metrics: metrics(observed, figures),
         quality: v1::Quality { status: Some("not_collected".to_owned()), ..v1::Quality::default() },
@@ -197,6 +200,8 @@ fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
         generated_tokens: Some(f64::from(plan.max_tokens)),
         concurrency: u64::from(plan.concurrency.max(1)),
         cache_policy: plan.cache_policy.clone(),
+        draft_model: plan.features.iter().any(|feature| feature == "speculation").then(|| "n-gram".to_owned()),
+        experiment_type: plan.project.as_ref().filter(|project| project.id == 70).map(|_| "load".to_owned()),
         workload: Some(plan.workload_path.as_str().to_owned()),
         workload_sha256: Some(plan.workload.sha256.clone()),
         requests: Some((figures.successful + figures.failed) as u64),
@@ -260,6 +265,7 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
             successful_requests: Some(figures.successful as u64),
             failed_requests: Some(figures.failed as u64),
         }],
+        queue_wait_ms: figures.queue_wait_ms.map(|wait| wait.mean),
         ..Metrics::default()
     }
 }
@@ -276,6 +282,8 @@ fn strategy_metrics(plan: &Plan, observed: &Observed, figures: &PassFigures) -> 
             "cache_hit_rate" => json!(hit_rate(&counted)),
             "acceptance_rate" => json!(acceptance_rate(&counted)),
             "fairness" => json!(figures.fairness_jain_ttft),
+            "queue_wait_ms" => json!(figures.queue_wait_ms.map(|wait| wait.mean)),
+            "invalidation_cost_ms" => json!(observed.invalidation.as_ref().and_then(invalidation_cost)),
             _ => Value::Null,
         };
         metrics.insert(name.clone(), value);
@@ -296,6 +304,12 @@ fn hit_rate(counted: &counters::Counters) -> Option<f64> {
     let prompt = *counted.get("prompt_tokens")?;
     let all = if prompt >= cached { prompt.max(cached) } else { prompt + cached };
     (all > 0.0).then(|| cached / all)
+}
+
+/// Median TTFT behind a changed prefix minus median TTFT on a hit.
+fn invalidation_cost(found: &super::run::Invalidation) -> Option<f64> {
+    let median = |samples: &[f64]| Distribution::of(samples).map(|known| known.p50);
+    Some(median(&found.miss_ttft_ms)? - median(&found.hit_ttft_ms)?)
 }
 
 fn acceptance_rate(counted: &counters::Counters) -> Option<f64> {

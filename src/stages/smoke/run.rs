@@ -2,13 +2,14 @@
 //! stop. Whatever happens in between, the stop happens.
 
 use super::plan::{Plan, Server};
+use super::spec::Switch;
 use crate::backend::counters::{self, Counters};
 use crate::backend::diagnose::{Diagnosis, diagnose, last_words};
 use crate::backend::memory::{self, Reading};
 use crate::backend::ready::{self, ColdStart, Identity, NotReady, Routes, Wait};
 use crate::backend::{doctor, launch};
 use crate::bench::load::closed_loop;
-use crate::client::{Endpoint, RequestTrace, Run, control_client};
+use crate::client::{ChatRequest, Endpoint, RequestTrace, Run, control_client};
 use crate::course::Context;
 use crate::model::{Finding, Localized, Location};
 use crate::process::{Exit, Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
@@ -20,6 +21,10 @@ use tokio::sync::mpsc;
 
 /// How often memory is read while requests run.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
+/// How often the gauge of waiting requests is read.
+const GAUGE_INTERVAL: Duration = Duration::from_millis(50);
+/// Pairs of a hit and a miss.
+const INVALIDATION_PAIRS: usize = 3;
 /// Bytes of the log that are searched for a cause.
 const LOG_TO_SEARCH: u64 = 8 << 20;
 
@@ -35,6 +40,10 @@ pub(super) struct Observed {
     pub(super) counters_before: Counters,
     pub(super) counters_after: Counters,
     pub(super) memory: Vec<Reading>,
+    /// Largest number of waiting requests that the server's gauge showed.
+    pub(super) waiting_peak: Option<f64>,
+    /// TTFT of requests that hit the cache and of the same ones with their prefix changed, ms.
+    pub(super) invalidation: Option<Invalidation>,
     pub(super) load_before: Option<[f64; 3]>,
     pub(super) load_after: Option<[f64; 3]>,
     pub(super) stopped: Option<Stopped>,
@@ -43,6 +52,13 @@ pub(super) struct Observed {
     pub(super) fault: Option<Finding>,
     /// The end of the log, when it failed.
     pub(super) log_tail: String,
+}
+
+/// What a changed prefix costs.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub(super) struct Invalidation {
+    pub(super) hit_ttft_ms: Vec<f64>,
+    pub(super) miss_ttft_ms: Vec<f64>,
 }
 
 /// A start that may be tried once more on another port.
@@ -62,12 +78,11 @@ pub(super) async fn execute(ctx: &Context, plan: &Plan, run_id: &str, phase: &Ph
             }
         }
         Server::Start { port, .. } => {
-            let mut attempt = start_and_measure(ctx, plan, run_id, &mut observed, phase).await;
+            let attempt = start_and_measure(ctx, plan, run_id, &mut observed, phase).await;
             if matches!(attempt, Attempt::PortTaken) && port.is_none() {
                 observed = Observed::default();
-                attempt = start_and_measure(ctx, plan, &format!("{run_id}-2"), &mut observed, phase).await;
+                start_and_measure(ctx, plan, &format!("{run_id}-2"), &mut observed, phase).await;
             }
-            drop(attempt);
         }
     }
     observed
@@ -218,6 +233,7 @@ async fn measure(
         }
         std::future::pending::<()>().await;
     };
+    let gauging = sample_waiting(&client, &endpoint, plan, &mut observed.waiting_peak);
     let sampling = sample_memory(server.and_then(Guarded::guardian_pid), &mut observed.memory);
     let died = async {
         match server {
@@ -232,6 +248,7 @@ async fn measure(
         _ = died => None,
         () = watching => None,
         () = sampling => None,
+        () = gauging => None,
     };
     let Some(traces) = traces else {
         return Err(Box::new(
@@ -243,6 +260,10 @@ async fn measure(
     observed.traces = traces;
     observed.load_after = doctor::load();
     observed.counters_after = read_counters(&client, &endpoint, plan).await;
+    if plan.claims.prefix_cache == Some(Switch::On) && plan.project.is_some() {
+        phase.say("invalidation");
+        observed.invalidation = Some(invalidate(&run, &requests[0]).await);
+    }
     match observed.traces.iter().find_map(|trace| trace.fault.as_ref()) {
         None => Ok(()),
         Some(fault) => {
@@ -272,6 +293,41 @@ async fn sample_memory(guardian: Option<u32>, readings: &mut Vec<Reading>) {
         readings.extend(memory::read_tree(guardian));
         tokio::time::sleep(MEMORY_INTERVAL).await;
     }
+}
+
+/// Samples the gauge of waiting requests while a queue can form.
+async fn sample_waiting(client: &reqwest::Client, endpoint: &Endpoint, plan: &Plan, peak: &mut Option<f64>) {
+    if plan.concurrency < 2 || !plan.profile.counters.contains_key("waiting") {
+        return std::future::pending().await;
+    }
+    loop {
+        if let Some(now) = read_counters(client, endpoint, plan).await.get("waiting") {
+            *peak = Some(peak.unwrap_or(0.0).max(*now));
+        }
+        tokio::time::sleep(GAUGE_INTERVAL).await;
+    }
+}
+
+/// Pairs of a request that hits the cache and the same one behind a changed first word,
+/// which cannot. The difference of their TTFT is what an invalidation costs.
+async fn invalidate(run: &Run<'_>, request: &ChatRequest) -> Invalidation {
+    let mut found = Invalidation::default();
+    let mut connection = None;
+    for round in 0..INVALIDATION_PAIRS {
+        // The first sending fills the cache again after the miss of the round before.
+        run.send(request, &mut connection).await;
+        let hit = run.send(request, &mut connection).await;
+        let miss = run.send(&request.with_changed_prefix(&format!("[{round}] ")), &mut connection).await;
+        let ttft = |trace: &RequestTrace| {
+            let first = trace.chunks.first().filter(|_| trace.succeeded())?;
+            Some(first.at.saturating_sub(trace.sent).as_secs_f64() * 1000.0)
+        };
+        if let (Some(hit), Some(miss)) = (ttft(&hit), ttft(&miss)) {
+            found.hit_ttft_ms.push(hit);
+            found.miss_ttft_ms.push(miss);
+        }
+    }
+    found
 }
 
 async fn read_counters(client: &reqwest::Client, endpoint: &Endpoint, plan: &Plan) -> Counters {
