@@ -16,4 +16,7 @@ pub struct LinksArgs {
     /// Which rule makes heading ids
     #[arg(long, value_enum)]
     pub slug: Option<Slug>,
+    /// Check files only, not what stands behind `#`
+    #[arg(long)]
+    pub no_anchors: bool,
 }

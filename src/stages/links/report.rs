@@ -1,0 +1,95 @@
+//! From faults to findings: place, message, help.
+
+use super::Faulty;
+use super::document::{Place, ReadFault};
+use super::resolve::{Sought, World};
+use super::suggest::{self, Suggestion};
+use crate::model::{Finding, Localized, Location, RepoPath};
+use crate::rules::links as rules;
+
+/// The location of a place in a file.
+pub(super) fn location(path: &str, place: Place) -> Location {
+    Location::file(RepoPath::new(path))
+        .cell((place.cell > 0).then_some(place.cell))
+        .line(place.line)
+        .column(place.column)
+        .length(place.length)
+}
+
+/// The finding for a faulty link, with what to write instead.
+pub(super) fn finding(world: &World, faulty: &Faulty) -> Finding {
+    let at = location(&faulty.path, faulty.link.place).target(&*faulty.link.target);
+    let fault = &faulty.fault;
+    let mut finding = Finding::new(fault.rule, at);
+    if let Some(severity) = fault.severity {
+        finding.severity = severity;
+    }
+    let suggestion = suggestion(world, faulty);
+    match &fault.sought {
+        Sought::Actual(path) => finding = finding.arg("actual", path),
+        Sought::Fragment(_) if fault.rule == &rules::ANCHOR_CASE => {
+            let actual = suggestion.as_ref().map_or_else(|| faulty.link.target.to_lowercase(), |s| s.target.clone());
+            return finding.arg("actual", actual);
+        }
+        Sought::Lines => {
+            return finding.help(Localized::both(
+                "lines of a rendered page are reached with `?plain=1#L10`",
+                "要指向渲染页面的某一行，请写 `?plain=1#L10`",
+            ));
+        }
+        _ => {}
+    }
+    match suggestion {
+        Some(suggestion) => finding.help(help(&suggestion)),
+        None => finding,
+    }
+}
+
+fn help(suggestion: &Suggestion) -> Localized {
+    let target = &suggestion.target;
+    if suggestion.unique {
+        Localized::both(format!("write `{target}`"), format!("请写成 `{target}`"))
+    } else {
+        Localized::both(format!("did you mean `{target}`?"), format!("是不是想写 `{target}`？"))
+    }
+}
+
+/// What to write instead of the target of a faulty link.
+pub(super) fn suggestion(world: &World, faulty: &Faulty) -> Option<Suggestion> {
+    let reader = match faulty.source {
+        Some(source) => world.reader(source),
+        None => {
+            let site =
+                world.sites.iter().find(|site| site.config_links.iter().any(|(path, _)| *path == faulty.path))?;
+            world.config_reader(site, &faulty.path)
+        }
+    };
+    suggest::suggest(world, reader, &faulty.link, &faulty.fault)
+}
+
+/// The finding for a source that could not be read.
+pub(super) fn unreadable(path: &str, fault: &ReadFault) -> Finding {
+    let at = Location::file(RepoPath::new(path));
+    let (at, cause, advice) = match fault {
+        ReadFault::Io(message) => {
+            (at, Localized::from(message), Localized::both("check that you may read it", "请检查读取权限"))
+        }
+        ReadFault::Encoding(offset) => (
+            at,
+            Localized::both(
+                format!("it is not UTF-8 (byte {offset})"),
+                format!("不是 UTF-8 编码（第 {offset} 字节处）"),
+            ),
+            Localized::both("save it as UTF-8", "请另存为 UTF-8"),
+        ),
+        ReadFault::Notebook { message, line, column } => (
+            at.line(*line).column(*column),
+            Localized::both(format!("it is no notebook: {message}"), format!("不是合法的 Notebook：{message}")),
+            Localized::both(
+                "open and save it in Jupyter, or restore it from git",
+                "请在 Jupyter 中重新保存，或从 git 恢复",
+            ),
+        ),
+    };
+    Finding::new(&rules::UNREADABLE, at).arg("cause", cause).arg("advice", advice)
+}

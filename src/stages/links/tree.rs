@@ -1,0 +1,203 @@
+//! The files that exist, as one walk saw them. Links are compared with this and never
+//! with the disk, which on some systems takes `README.md` for `Readme.md`.
+
+use super::read::SourceKind;
+use crate::course::Context;
+use ignore::{DirEntry, WalkBuilder, WalkState};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use unicode_normalization::UnicodeNormalization;
+
+/// What a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Node {
+    /// A folder.
+    Folder,
+    /// A file that holds no links.
+    File,
+    /// A Markdown file or notebook: its index in [`Tree::sources`].
+    Source(usize),
+    /// A symbolic link.
+    Symlink,
+}
+
+/// A Markdown file or notebook.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// Relative to the root, with `/`.
+    pub(super) path: String,
+    /// Where to open it.
+    pub(super) file: PathBuf,
+    /// What it is.
+    pub(super) kind: SourceKind,
+}
+
+/// The walked tree.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: HashMap<String, Node>,
+    /// Sorted by path.
+    pub(super) sources: Vec<Source>,
+    folded: OnceLock<HashMap<String, Vec<String>>>,
+    names: OnceLock<HashMap<String, Vec<String>>>,
+}
+
+/// Folders that are never entered: other people's text and generated copies.
+fn is_skipped(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    if name == ".git" {
+        return true;
+    }
+    if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+        return false;
+    }
+    let inside_site = || entry.path().parent().and_then(Path::file_name).is_some_and(|parent| parent == ".vitepress");
+    name == "node_modules"
+        || name == ".ipynb_checkpoints"
+        || (name == "dist" || name == "cache") && inside_site()
+        || entry.path().join("pyvenv.cfg").exists()
+}
+
+/// Everything below the root that is not ignored, in no order.
+fn walk(root: &Path) -> Vec<(PathBuf, Option<Node>)> {
+    let found: Mutex<Vec<(PathBuf, Option<Node>)>> = Mutex::default();
+    let walker = WalkBuilder::new(root)
+        .hidden(false)
+        .ignore(false)
+        .parents(false)
+        .require_git(false)
+        .git_global(false)
+        .filter_entry(|entry| entry.depth() == 0 || !is_skipped(entry))
+        .threads(std::thread::available_parallelism().map_or(2, usize::from).min(4))
+        .build_parallel();
+    walker.run(|| {
+        let mut batch = Batch { found: Vec::new(), into: &found };
+        Box::new(move |entry| {
+            if let Ok(entry) = entry
+                && entry.depth() > 0
+            {
+                let kind = entry.file_type();
+                let node = match kind {
+                    Some(kind) if kind.is_dir() => Some(Node::Folder),
+                    Some(kind) if kind.is_symlink() => Some(Node::Symlink),
+                    Some(kind) if kind.is_file() => Some(Node::File),
+                    _ => None,
+                };
+                batch.found.push((entry.into_path(), node));
+            }
+            WalkState::Continue
+        })
+    });
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Entries of one thread, handed over when it ends.
+struct Batch<'a> {
+    found: Vec<(PathBuf, Option<Node>)>,
+    into: &'a Mutex<Vec<(PathBuf, Option<Node>)>>,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.into.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.found);
+    }
+}
+
+impl Tree {
+    /// Walks the root. `extra` are sources named on the command line that the walk may
+    /// leave out because git ignores them.
+    pub(super) fn walk(ctx: &Context, extra: &[PathBuf]) -> Self {
+        let mut tree = Tree::default();
+        tree.nodes.insert(String::new(), Node::Folder);
+        for (file, node) in walk(&ctx.root) {
+            if let Some(node) = node {
+                tree.insert(ctx.repo_path(&file).as_str().to_owned(), file, node);
+            }
+        }
+        for file in extra {
+            let path = ctx.repo_path(file).as_str().to_owned();
+            if !tree.nodes.contains_key(&path) {
+                tree.insert(path, file.clone(), Node::File);
+            }
+        }
+        tree.sources.sort_by(|a, b| a.path.cmp(&b.path));
+        for (index, source) in tree.sources.iter().enumerate() {
+            tree.nodes.insert(source.path.clone(), Node::Source(index));
+        }
+        tree
+    }
+
+    fn insert(&mut self, path: String, file: PathBuf, node: Node) {
+        if node == Node::File
+            && let Some(kind) = SourceKind::of(&path)
+        {
+            self.sources.push(Source { path: path.clone(), file, kind });
+        }
+        self.nodes.insert(path, node);
+    }
+
+    /// What stands under this very path, byte by byte.
+    pub(super) fn get(&self, path: &str) -> Option<Node> {
+        self.nodes.get(path).copied()
+    }
+
+    /// The source under this very path.
+    pub(super) fn source(&self, path: &str) -> Option<usize> {
+        match self.get(path) {
+            Some(Node::Source(index)) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Every path that is not a folder, in no order.
+    pub(super) fn files(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter(|(_, node)| **node != Node::Folder).map(|(path, _)| path.as_str())
+    }
+
+    /// Every folder, in no order.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter(|(_, node)| **node == Node::Folder).map(|(path, _)| path.as_str())
+    }
+
+    /// Paths that differ only in letter case or Unicode form, sorted.
+    pub(super) fn in_other_case(&self, path: &str) -> &[String] {
+        let folded = self.folded.get_or_init(|| self.index(fold));
+        folded.get(&fold(path)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Files with this name, wherever they are, sorted.
+    pub(super) fn named(&self, name: &str) -> &[String] {
+        let names = self.names.get_or_init(|| self.index(|path| super::target::file_name(path).to_lowercase()));
+        names.get(&name.to_lowercase()).map_or(&[], Vec::as_slice)
+    }
+
+    fn index(&self, key: impl Fn(&str) -> String) -> HashMap<String, Vec<String>> {
+        let mut index: HashMap<String, Vec<String>> = HashMap::new();
+        for path in self.nodes.keys().filter(|path| !path.is_empty()) {
+            index.entry(key(path)).or_default().push(path.clone());
+        }
+        index.values_mut().for_each(|paths| paths.sort());
+        index
+    }
+}
+
+/// Equal for two names that a case-insensitive disk takes for one.
+fn fold(path: &str) -> String {
+    path.nfc().collect::<String>().to_lowercase()
+}
+
+/// Whether a path exists on the disk under this very name: each folder is listed, since
+/// some systems answer yes to any letter case.
+pub(super) fn on_disk(root: &Path, path: &str) -> bool {
+    let mut folder = root.to_path_buf();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        let listed = std::fs::read_dir(&folder)
+            .is_ok_and(|entries| entries.flatten().any(|entry| entry.file_name().to_str() == Some(part)));
+        if !listed {
+            return false;
+        }
+        folder.push(part);
+    }
+    true
+}
