@@ -19,6 +19,7 @@ pub mod interrupt;
 pub mod model;
 pub mod notebook;
 pub mod pipeline;
+pub mod python;
 pub mod render;
 pub mod rules;
 pub mod stages;
