@@ -6,7 +6,7 @@ use crate::model::Localized;
 use crate::python::{Dialect, Lines, Target, parse};
 use crate::rules::static_checks as rules;
 use ruff_python_ast::ModModule;
-use ruff_python_parser::{Parsed, UnsupportedSyntaxErrorKind};
+use ruff_python_parser::{Parsed, UnsupportedSyntaxError, UnsupportedSyntaxErrorKind};
 
 /// Faults of one text that are looked for after the first one.
 const MAX_ROUNDS: usize = 20;
@@ -39,21 +39,27 @@ pub(super) fn judge(text: &str, dialect: Dialect, target: Target, stack: usize) 
 fn compiled(text: &str, parsed: &Parsed<ModModule>, dialect: Dialect, target: Target, names: bool) -> Vec<Fault> {
     let body = &parsed.syntax().body;
     let mut faults = limits::tokens(text, parsed.tokens());
-    faults.extend(parsed.unsupported_syntax_errors().iter().map(|error| {
-        let fault = Fault::new(&rules::NEWER_SYNTAX, error.range, words::unsupported(error)).rank(PARSER);
-        if matches!(error.kind, UnsupportedSyntaxErrorKind::UnparenthesizedExceptionTypes) {
-            fault.help(explain::except_comma())
-        } else {
-            fault.help(target.origin.hint())
-        }
-    }));
     let found = semantic::check(text, body, dialect, target.version);
-    let is_shallow = found.iter().all(|fault| !std::ptr::eq(fault.rule, &rules::TOO_DEEP));
-    faults.extend(found);
-    if names && is_shallow && symbols::concerns(text) {
+    faults.extend(found.faults);
+    // What is wrong in every version is not said to be too new as well.
+    let is_wrong_anyway = |error: &UnsupportedSyntaxError| {
+        matches!(error.kind, UnsupportedSyntaxErrorKind::ExceptStar)
+            && found.wrong_stars.iter().any(|statement| statement.contains_range(error.range))
+    };
+    let newer = parsed.unsupported_syntax_errors().iter().filter(|error| !is_wrong_anyway(error));
+    faults.extend(newer.map(|error| newer_syntax(error, target)));
+    if names && !found.too_deep && symbols::concerns(text) {
         faults.extend(symbols::check(body));
     }
     faults
+}
+
+fn newer_syntax(error: &UnsupportedSyntaxError, target: Target) -> Fault {
+    let help = match error.kind {
+        UnsupportedSyntaxErrorKind::UnparenthesizedExceptionTypes => explain::except_comma(),
+        _ => target.origin.hint(),
+    };
+    Fault::new(&rules::NEWER_SYNTAX, error.range, words::unsupported(error)).rank(PARSER).help(help)
 }
 
 /// Faults of a text that does not parse: the first one, then, with the statement that

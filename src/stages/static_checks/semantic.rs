@@ -22,8 +22,19 @@ use std::cell::RefCell;
 /// times its recursion limit of 1000 (measured with 3.11: 2,992 levels of `1+1+…`).
 pub(super) const MAX_DEPTH: u32 = 3000;
 
+/// What a module that parsed is found to have.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Its faults.
+    pub(super) faults: Vec<Fault>,
+    /// It is deeper than CPython goes; what lies below was not looked at.
+    pub(super) too_deep: bool,
+    /// `try` statements whose `except*` is wrong in every version of Python.
+    pub(super) wrong_stars: Vec<TextRange>,
+}
+
 /// Checks a module that parsed.
-pub(super) fn check(text: &str, body: &[Stmt], dialect: Dialect, version: PythonVersion) -> Vec<Fault> {
+pub(super) fn check(text: &str, body: &[Stmt], dialect: Dialect, version: PythonVersion) -> Found {
     let mut checker = Checker {
         text,
         dialect,
@@ -31,22 +42,21 @@ pub(super) fn check(text: &str, body: &[Stmt], dialect: Dialect, version: Python
         future_annotations: has_future_annotations(body),
         crate_checker: SemanticSyntaxChecker::new(),
         errors: RefCell::default(),
-        faults: Vec::new(),
+        found: Found::default(),
         scopes: vec![Scope::new(ScopeKind::Module)],
         depth: 0,
-        too_deep: false,
-        tries: 0,
+        tries: Vec::new(),
     };
     checker.visit_body(body);
-    let mut faults = checker.faults;
-    faults.extend(
+    let mut found = checker.found;
+    found.faults.extend(
         checker
             .errors
             .into_inner()
             .iter()
             .map(|error| Fault::new(&rules::static_checks::SYNTAX, error.range, words::semantic(error))),
     );
-    faults
+    found
 }
 
 fn has_future_annotations(body: &[Stmt]) -> bool {
@@ -96,11 +106,11 @@ struct Checker<'a> {
     future_annotations: bool,
     crate_checker: SemanticSyntaxChecker,
     errors: RefCell<Vec<SemanticSyntaxError>>,
-    faults: Vec<Fault>,
+    found: Found,
     scopes: Vec<Scope>,
     depth: u32,
-    too_deep: bool,
-    tries: u32,
+    /// The `try` statements around.
+    tries: Vec<TextRange>,
 }
 
 impl Checker<'_> {
@@ -117,7 +127,7 @@ impl Checker<'_> {
     }
 
     fn fault(&mut self, range: TextRange, message: Localized) {
-        self.faults.push(Fault::new(&rules::static_checks::SYNTAX, range, message));
+        self.found.faults.push(Fault::new(&rules::static_checks::SYNTAX, range, message));
     }
 
     fn within(&mut self, kind: ScopeKind, visit: impl FnOnce(&mut Self)) {
@@ -154,9 +164,9 @@ impl Checker<'_> {
         if self.depth <= MAX_DEPTH {
             return true;
         }
-        if !self.too_deep {
-            self.too_deep = true;
-            self.faults.push(too_deep(range).rank(PARSER));
+        if !self.found.too_deep {
+            self.found.too_deep = true;
+            self.found.faults.push(too_deep(range).rank(PARSER));
         }
         false
     }
@@ -193,7 +203,7 @@ impl Checker<'_> {
     fn try_statement(&mut self, statement: &ast::StmtTry) {
         let at = TextRange::at(statement.range.start(), 3.into());
         let outer: &[Block] = if statement.finalbody.is_empty() { &[] } else { &[Block::Other] };
-        self.tries += 1;
+        self.tries.push(statement.range);
         self.inside(at, outer, |checker| {
             let body: &[Block] = if statement.handlers.is_empty() { &[] } else { &[Block::Other] };
             checker.inside(at, body, |checker| checker.visit_body(&statement.body));
@@ -206,8 +216,8 @@ impl Checker<'_> {
             checker.visit_body(&statement.orelse);
         });
         self.inside(at, outer, |checker| checker.visit_body(&statement.finalbody));
-        self.tries -= 1;
-        self.faults.extend(extra::default_except_not_last(statement));
+        self.tries.pop();
+        self.found.faults.extend(extra::default_except_not_last(statement));
     }
 
     /// `break`, `continue` and `return` may not leave an `except*` block.
@@ -218,6 +228,7 @@ impl Checker<'_> {
             Block::Other => false,
         });
         if found == Some(&Block::ExceptStar) {
+            self.found.wrong_stars.extend(self.tries.last());
             self.fault(
                 range,
                 Localized::both(
@@ -301,7 +312,7 @@ impl<'a> Visitor<'a> for Checker<'_> {
             let mut checker = std::mem::take(&mut self.crate_checker);
             checker.visit_stmt(statement, self);
             self.crate_checker = checker;
-            self.faults.extend(extra::statement(statement));
+            self.found.faults.extend(extra::statement(statement));
             self.statement(statement);
         }
         self.depth -= 1;
@@ -312,7 +323,7 @@ impl<'a> Visitor<'a> for Checker<'_> {
             let mut checker = std::mem::take(&mut self.crate_checker);
             checker.visit_expr(expression, self);
             self.crate_checker = checker;
-            self.faults.extend(extra::expression(expression));
+            self.found.faults.extend(extra::expression(expression));
             match expression {
                 Expr::Lambda(lambda) => self.lambda(lambda),
                 Expr::ListComp(ast::ExprListComp { elt, generators, .. })
@@ -332,17 +343,17 @@ impl<'a> Visitor<'a> for Checker<'_> {
     }
 
     fn visit_keyword(&mut self, keyword: &'a ast::Keyword) {
-        self.faults.extend(extra::keyword(keyword));
+        self.found.faults.extend(extra::keyword(keyword));
         walk_keyword(self, keyword);
     }
 
     fn visit_pattern(&mut self, pattern: &'a ast::Pattern) {
-        self.faults.extend(extra::pattern(pattern));
+        self.found.faults.extend(extra::pattern(pattern));
         walk_pattern(self, pattern);
     }
 
     fn visit_interpolated_string_element(&mut self, element: &'a ast::InterpolatedStringElement) {
-        self.faults.extend(extra::interpolation(element));
+        self.found.faults.extend(extra::interpolation(element));
         walk_interpolated_string_element(self, element);
     }
 }
@@ -356,7 +367,7 @@ impl SemanticSyntaxContext for Checker<'_> {
         match self.kind() {
             ScopeKind::Function { .. } => Some(LazyImportContext::Function),
             ScopeKind::Class => Some(LazyImportContext::Class),
-            _ if self.tries > 0 => Some(LazyImportContext::TryExceptBlocks),
+            _ if !self.tries.is_empty() => Some(LazyImportContext::TryExceptBlocks),
             _ => None,
         }
     }
