@@ -22,6 +22,7 @@ pub mod model;
 pub mod notebook;
 pub mod pipeline;
 pub mod process;
+pub mod python;
 pub mod render;
 pub mod results;
 pub mod rules;

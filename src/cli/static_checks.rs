@@ -12,4 +12,7 @@ pub struct StaticArgs {
     /// Python version to judge for, such as 3.10
     #[arg(long, value_name = "VERSION")]
     pub target_version: Option<String>,
+    /// Interpreter that is asked about every file and cell too; where it disagrees, a note says so
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
 }
