@@ -18,6 +18,7 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
     match command {
         Command::Init(args) => init::run(args, cli, screen),
         Command::Explain(args) => explain::run(args, screen),
+        Command::Confine(args) => crate::stages::answers::confine(args),
         Command::Settings => settings::run(cli, screen),
         Command::Completions(args) => {
             let mut script = Vec::new();

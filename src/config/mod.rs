@@ -7,7 +7,7 @@ mod settings;
 
 pub use layer::{Origin, Origins};
 pub use settings::{
-    AnswersSettings, ConcludeSettings, CourseSettings, LinkIgnore, LinksSettings, Project, SchemaLevel, SchemaSettings,
+    AnswersSettings, ConcludeSettings, CourseSettings, LinkIgnore, LinksSettings, NotebookSettings, Project, SchemaLevel, SchemaSettings,
     Settings, Slug, SmokeSettings, StaticSettings,
 };
 
