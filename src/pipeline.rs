@@ -40,7 +40,7 @@ impl Job {
     fn run(&self, ctx: &Context, chain: &stages::Chain) -> Result<Outcome, RunError> {
         match self {
             Job::Static(args) => stages::static_checks::run(ctx, args),
-            Job::Answers(args) => stages::answers::run(ctx, args),
+            Job::Answers(args) => stages::answers::run(ctx, args, chain),
             Job::Links(args) => stages::links::run(ctx, args),
             Job::Smoke(args) => stages::smoke::run(ctx, args),
             Job::Schema(args) => stages::schema::run(ctx, args, chain),

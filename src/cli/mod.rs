@@ -8,7 +8,7 @@ mod results;
 mod smoke;
 mod static_checks;
 
-pub use answers::{AnswerMode, AnswersArgs};
+pub use answers::{AnswerMode, AnswersArgs, ConfineArgs, Partition};
 pub use backend::{BackendArgs, BackendCommand};
 pub use chain::AllArgs;
 pub use links::LinksArgs;
@@ -104,6 +104,9 @@ pub enum Command {
     /// Own a server for the process that started this one (internal)
     #[command(name = "__guard", hide = true)]
     Guard,
+    /// Build walls and become the interpreter of a notebook (internal)
+    #[command(name = "__confine", hide = true)]
+    Confine(ConfineArgs),
 }
 
 /// `verify init`.

@@ -21,6 +21,7 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Init(args) => init::run(args, cli, screen),
         Command::Explain(args) => explain::run(args, screen),
         Command::Backend(args) => backend::run(&args.command, cli, screen),
+        Command::Confine(args) => crate::stages::answers::confine(args),
         Command::Settings => settings::run(cli, screen),
         Command::Schema(_) => {
             screen.print(&v1::to_text(&v1::json_schema().to_value()));

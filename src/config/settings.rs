@@ -2,6 +2,7 @@
 //! default, unknown keys are refused, the JSON schema for editors comes from here.
 
 use crate::backend::BackendProfile;
+use crate::stages::answers::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,12 +84,43 @@ pub struct AnswersSettings {
     pub python: String,
     /// Sentences that say "skipped" when a running test prints them.
     pub skip_sentences: Vec<String>,
+    /// Walls around notebooks: no network, no writing outside a scratch folder.
+    pub sandbox: Sandbox,
+    /// Memory of one notebook in MiB; 0: no limit.
+    pub memory_mb: u64,
+    /// Import shared modules once and fork a process for each notebook.
+    pub preload: bool,
+    /// Settings of single notebooks; later entries win.
+    pub notebook: Vec<NotebookSettings>,
 }
 
 impl Default for AnswersSettings {
     fn default() -> Self {
-        AnswersSettings { timeout_s: 30.0, jobs: 0, python: String::new(), skip_sentences: Vec::new() }
+        AnswersSettings {
+            timeout_s: 30.0,
+            jobs: 0,
+            python: String::new(),
+            skip_sentences: Vec::new(),
+            sandbox: Sandbox::Auto,
+            memory_mb: 0,
+            preload: true,
+            notebook: Vec::new(),
+        }
     }
+}
+
+/// Settings of the notebooks that match a pattern.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NotebookSettings {
+    /// Glob pattern of their path, relative to the root.
+    pub path: String,
+    /// Seconds for each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
+    /// Self-contained: every code cell runs in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inline: Option<bool>,
 }
 
 /// Which rule makes heading ids.
