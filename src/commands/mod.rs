@@ -3,6 +3,7 @@
 mod backend;
 mod explain;
 mod init;
+mod normalize;
 mod settings;
 
 use crate::Screen;
@@ -22,6 +23,7 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Explain(args) => explain::run(args, screen),
         Command::Backend(args) => backend::run(&args.command, cli, screen),
         Command::Settings => settings::run(cli, screen),
+        Command::Normalize(args) => normalize::run(args, cli, screen),
         Command::Schema(_) => {
             screen.print(&v1::to_text(&v1::json_schema().to_value()));
             Ok(0)

@@ -8,4 +8,5 @@ pub mod files;
 pub mod gate;
 pub mod jq;
 pub mod json;
+pub mod normalize;
 pub mod v1;
