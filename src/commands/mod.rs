@@ -1,6 +1,7 @@
 //! Commands that are not stages, one file each.
 
 mod backend;
+mod compare;
 mod explain;
 mod init;
 mod normalize;
@@ -23,6 +24,7 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Explain(args) => explain::run(args, screen),
         Command::Backend(args) => backend::run(&args.command, cli, screen),
         Command::Settings => settings::run(cli, screen),
+        Command::Compare(args) => compare::run(args, cli, screen),
         Command::Normalize(args) => normalize::run(args, cli, screen),
         Command::Schema(_) => {
             screen.print(&v1::to_text(&v1::json_schema().to_value()));

@@ -9,6 +9,7 @@ use crate::results::files::{self, Candidate};
 use crate::results::gate::{self, Mark};
 use crate::results::json;
 use crate::results::normalize::{Migration, Refusal, Request, migrate};
+use crate::results::v1;
 use crate::stages::schema::read;
 use crate::term::{Progress, neutralize};
 use crate::{Screen, fsx};
@@ -59,6 +60,7 @@ struct Job {
     path: PathBuf,
     shown: RepoPath,
     output: PathBuf,
+    output_shown: RepoPath,
     /// The user named the output or its folder.
     placed: bool,
 }
@@ -68,7 +70,7 @@ enum Done {
     /// Written, or the same bytes were there already.
     Written { migration: Migration, was_there: bool, kept: Option<PathBuf> },
     /// Would be written.
-    Planned { migration: Migration, before: String, was_there: bool },
+    Planned { migration: Migration, before: String, replaces: bool, was_there: bool },
     /// A result already, and nobody asked for a copy.
     Nothing { migration: Migration },
     /// Cannot be migrated.
@@ -95,6 +97,7 @@ fn plan(ctx: &Context, args: &NormalizeArgs, cli: &Cli, files: &[Candidate]) -> 
         jobs.push(Job {
             shown: ctx.repo_path(&file.path),
             path: file.path.clone(),
+            output_shown: ctx.repo_path(&files::lexical(&target)),
             output: files::lexical(&target),
             placed: output.is_some() || args.out_dir.is_some(),
         });
@@ -135,8 +138,8 @@ fn one_output_each(jobs: &[Job]) -> Result<(), RunError> {
         if let Some(other) = seen.insert(&job.output, job) {
             return Err(RunError::usage(
                 Localized::both(
-                    format!("{} and {} would both be written to {}", other.shown, job.shown, job.output.display()),
-                    format!("{} 和 {} 会写到同一个文件 {}", other.shown, job.shown, job.output.display()),
+                    format!("{} and {} would both be written to {}", other.shown, job.shown, job.output_shown),
+                    format!("{} 和 {} 会写到同一个文件 {}", other.shown, job.shown, job.output_shown),
                 ),
                 Localized::both("migrate them into different folders", "请分别迁移到不同的文件夹"),
             ));
@@ -182,8 +185,8 @@ impl Originals {
 fn one(ctx: &Context, args: &NormalizeArgs, job: &Job, projects: &[u32], originals: &Originals) -> Done {
     if originals.contain(&job.output) {
         return Done::Conflict(Localized::both(
-            format!("{} is an original; it is never overwritten", job.output.display()),
-            format!("{} 是原文件，不会被覆盖", job.output.display()),
+            format!("{} is an original; it is never overwritten", job.output_shown),
+            format!("{} 是原文件，不会被覆盖", job.output_shown),
         ));
     }
     let migration = match migration(ctx, args, job, projects) {
@@ -242,15 +245,16 @@ fn place(args: &NormalizeArgs, job: &Job, migration: Migration) -> Done {
     if args.dry_run || args.check {
         let source = || std::fs::read(&job.path).unwrap_or_default();
         let shown = if there { before } else { source() };
-        return Done::Planned { migration, before: String::from_utf8_lossy(&shown).into_owned(), was_there };
+        let before = String::from_utf8_lossy(&shown).into_owned();
+        return Done::Planned { migration, before, replaces: there, was_there };
     }
     if was_there {
         return Done::Written { migration, was_there, kept: None };
     }
     if there && !args.force {
         return Done::Conflict(Localized::both(
-            format!("{} exists and is different; --force keeps it in history/ and replaces it", job.output.display()),
-            format!("{} 已存在且内容不同；用 --force 可将其存入 history/ 后替换", job.output.display()),
+            format!("{} exists and is different; --force keeps it in history/ and replaces it", job.output_shown),
+            format!("{} 已存在且内容不同；用 --force 可将其存入 history/ 后替换", job.output_shown),
         ));
     }
     match fsx::write_keeping_history(&job.output, migration.text.as_bytes(), jiff::Timestamp::now()) {
@@ -328,7 +332,7 @@ impl Counts {
 /// Says what became of one file; true when a person has to do something.
 fn describe(out: &mut String, job: &Job, done: &Done, lang: Lang) -> bool {
     let say = |en: &'static str, zh: &'static str| if lang == Lang::En { en } else { zh };
-    let output = job.output.display();
+    let output = &job.output_shown;
     let (migration, word) = match done {
         Done::Refused(reason) => {
             let _ = writeln!(out, "{} {}: {}", say("refused ", "拒绝    "), job.shown, reason.get(lang));
@@ -384,16 +388,22 @@ fn gate_says(out: &mut String, job: &Job, migration: &Migration, lang: Lang) -> 
     !migration.passes()
 }
 
-/// The change in the form that reviews use. Both sides are laid out alike, so that
-/// white space is no difference.
+/// The change in the form that reviews use: against the file that would be replaced,
+/// else what of the source stands in the result. Both sides are laid out alike, so
+/// that white space is no difference.
 fn diff(out: &mut String, job: &Job, done: &Done) {
-    let Done::Planned { migration, before, was_there: false } = done else { return };
-    let laid_out = serde_json::from_str::<serde_json::Value>(before)
-        .map_or_else(|_| before.clone(), |value| crate::results::v1::to_text(&value));
-    let difference = similar::TextDiff::from_lines(laid_out.as_str(), migration.text.as_str());
-    let _ = write!(
-        out,
-        "{}",
-        difference.unified_diff().context_radius(3).header(job.shown.as_str(), &job.output.to_string_lossy())
-    );
+    let Done::Planned { migration, before, replaces, was_there: false } = done else { return };
+    let laid_out = |text: &str, pick: bool| match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(mut value) if pick && value.get("normalized_result").is_some_and(serde_json::Value::is_object) => {
+            v1::to_text(&value["normalized_result"].take())
+        }
+        Ok(value) => v1::to_text(&value),
+        Err(_) => text.to_owned(),
+    };
+    let (old, new) = (laid_out(before, !replaces), laid_out(&migration.text, !replaces));
+    let old_name = if *replaces { job.output_shown.as_str() } else { job.shown.as_str() };
+    let new_name =
+        if *replaces { job.output_shown.to_string() } else { format!("{} /normalized_result", job.output_shown) };
+    let difference = similar::TextDiff::from_lines(old.as_str(), new.as_str());
+    let _ = write!(out, "{}", difference.unified_diff().context_radius(3).header(old_name, &new_name));
 }

@@ -3,6 +3,7 @@
 //! [`v1`] writes down, [`evidence`] judges what it can carry, [`normalize`] brings
 //! historical and foreign files into its form, [`compare`] puts two side by side.
 
+pub mod compare;
 pub mod evidence;
 pub mod files;
 pub mod gate;
