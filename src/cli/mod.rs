@@ -12,7 +12,7 @@ pub use answers::{AnswerMode, AnswersArgs, ConfineArgs, Partition};
 pub use backend::{BackendArgs, BackendCommand};
 pub use chain::AllArgs;
 pub use links::LinksArgs;
-pub use results::{CompareArgs, ConcludeArgs, NormalizeArgs, SchemaArgs};
+pub use results::{CompareArgs, ConcludeArgs, NormalizeArgs, SchemaArgs, SourceFormat, Stated};
 pub use smoke::{BackendChoice, SmokeArgs};
 pub use static_checks::StaticArgs;
 

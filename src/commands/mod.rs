@@ -1,8 +1,10 @@
 //! Commands that are not stages, one file each.
 
 mod backend;
+mod compare;
 mod explain;
 mod init;
+mod normalize;
 mod settings;
 
 use crate::Screen;
@@ -23,6 +25,8 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Backend(args) => backend::run(&args.command, cli, screen),
         Command::Confine(args) => crate::stages::answers::confine(args),
         Command::Settings => settings::run(cli, screen),
+        Command::Compare(args) => compare::run(args, cli, screen),
+        Command::Normalize(args) => normalize::run(args, cli, screen),
         Command::Schema(_) => {
             screen.print(&v1::to_text(&v1::json_schema().to_value()));
             Ok(0)

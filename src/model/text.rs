@@ -92,6 +92,14 @@ impl From<Text> for Localized {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Args(Vec<(&'static str, Localized)>);
 
+impl FromIterator<(&'static str, Localized)> for Args {
+    fn from_iter<I: IntoIterator<Item = (&'static str, Localized)>>(pairs: I) -> Self {
+        let mut args = Args::default();
+        pairs.into_iter().for_each(|(name, value)| args.set(name, value));
+        args
+    }
+}
+
 impl Args {
     /// Adds or replaces one argument.
     pub fn set(&mut self, name: &'static str, value: Localized) {

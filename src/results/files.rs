@@ -29,27 +29,51 @@ pub fn named(ctx: &Context, paths: &[PathBuf]) -> Result<Vec<Candidate>, RunErro
     let mut files = Vec::new();
     for given in paths {
         let path = lexical(&ctx.at_cwd(given));
-        if !path.is_dir() {
-            files.push(Candidate { path, named: true });
-            continue;
-        }
-        let found = below(ctx, &path);
+        let found = if path.is_dir() {
+            below(ctx, &path)
+        } else if !path.exists() && is_pattern(given) {
+            matching(ctx, &path)?
+        } else {
+            vec![Candidate { path, named: true }]
+        };
         if found.is_empty() {
-            return Err(RunError::usage(
-                Localized::both(
-                    format!("there is no JSON file below {}", given.display()),
-                    format!("{} 下没有 JSON 文件", given.display()),
-                ),
-                Localized::both(
-                    "name result files or a folder that holds some",
-                    "请指定结果文件或包含结果文件的文件夹",
-                ),
-            ));
+            return Err(nothing_there(given));
         }
         files.extend(found);
     }
     let mut seen = BTreeSet::new();
     files.retain(|file| seen.insert(file.path.clone()));
+    Ok(files)
+}
+
+fn nothing_there(given: &Path) -> RunError {
+    RunError::usage(
+        Localized::both(
+            format!("{} matches no JSON file", given.display()),
+            format!("{} 没有匹配到 JSON 文件", given.display()),
+        ),
+        Localized::both("name result files or a folder that holds some", "请指定结果文件或包含结果文件的文件夹"),
+    )
+}
+
+/// A pattern that the shell left to us.
+fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '[', '{'])
+}
+
+/// Files that match a glob pattern; looked for below its part without wildcards.
+fn matching(ctx: &Context, pattern: &Path) -> Result<Vec<Candidate>, RunError> {
+    let text = pattern.to_string_lossy();
+    let matcher = globset::GlobBuilder::new(&text).literal_separator(true).build().map_err(|error| {
+        RunError::usage(
+            Localized::both(format!("not a glob pattern: {error}"), format!("不是合法的 glob 模式：{error}")),
+            "",
+        )
+    })?;
+    let matcher = matcher.compile_matcher();
+    let fixed: PathBuf = pattern.components().take_while(|part| !is_pattern(Path::new(part.as_os_str()))).collect();
+    let mut files = below(ctx, &fixed);
+    files.retain(|file| matcher.is_match(&file.path));
     Ok(files)
 }
 

@@ -3,9 +3,11 @@
 //! [`v1`] writes down, [`evidence`] judges what it can carry, [`normalize`] brings
 //! historical and foreign files into its form, [`compare`] puts two side by side.
 
+pub mod compare;
 pub mod evidence;
 pub mod files;
 pub mod gate;
 pub mod jq;
 pub mod json;
+pub mod normalize;
 pub mod v1;

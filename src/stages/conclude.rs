@@ -138,22 +138,22 @@ fn own_metrics(ctx: &Context, project: Option<u32>) -> &[String] {
 }
 
 /// A file and what keeps it from being judged.
-struct Loaded {
+pub(crate) struct Loaded {
     path: crate::model::RepoPath,
-    text: String,
+    pub(crate) text: String,
     marks: Vec<Mark>,
     form: Option<Form>,
 }
 
 impl Loaded {
-    fn findings(&self) -> Vec<Finding> {
+    pub(crate) fn findings(&self) -> Vec<Finding> {
         gate::findings(&self.path, &self.text, self.marks.clone())
     }
 }
 
 /// Reads a file. Faults of the contract are the gate's business; faults that leave
 /// nothing to judge are named here.
-fn load(ctx: &Context, file: &Path) -> Loaded {
+pub(crate) fn load(ctx: &Context, file: &Path) -> Loaded {
     let path = ctx.repo_path(file);
     let unreadable =
         |mark: Mark, text: &str| Loaded { path: path.clone(), text: text.to_owned(), marks: vec![mark], form: None };
@@ -185,7 +185,8 @@ fn normalized<'n, 'a>(root: &'n Node<'a>) -> Option<(&'static str, &'n Node<'a>)
     }
 }
 
-fn normalized_of<'n, 'a>(root: Option<&'n Node<'a>>) -> Option<&'n Node<'a>> {
+/// The public block, enveloped or bare.
+pub(crate) fn normalized_of<'n, 'a>(root: Option<&'n Node<'a>>) -> Option<&'n Node<'a>> {
     root.and_then(normalized).map(|(_, inner)| inner)
 }
 
