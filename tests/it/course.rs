@@ -1,8 +1,10 @@
 //! The example course is what the profile says it is and passes; the broken one shows
 //! each planted fault and blocks what comes after it.
 
-use crate::support::project;
+use crate::support::{findings, project, report, scratch, verify};
+use rstest::rstest;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use verify::config::{self, Settings};
@@ -16,10 +18,34 @@ fn settings() -> Settings {
     config::resolve(&course(), None).unwrap().settings
 }
 
+/// A scratch copy of a course without what a smoke run of a developer left there.
+fn clean_copy(folder: &str) -> tempfile::TempDir {
+    let copy = scratch(&project(folder));
+    let results = copy.path().join("benchmarks/results");
+    let ignored = ignored_in(copy.path());
+    for entry in fs::read_dir(&results).unwrap() {
+        let path = entry.unwrap().path();
+        if ignored.matched_path_or_any_parents(&path, path.is_dir()).is_ignore() {
+            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.unwrap();
+        }
+    }
+    copy
+}
+
 fn ignored_in(root: &Path) -> ignore::gitignore::Gitignore {
     let mut builder = ignore::gitignore::GitignoreBuilder::new(root);
     assert!(builder.add(root.join(".gitignore")).is_none(), "the course has a readable .gitignore");
     builder.build().unwrap()
+}
+
+/// Every file below a folder with its bytes.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = walkdir::WalkDir::new(folder).into_iter().map(|entry| entry.unwrap().into_path());
+    files.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+}
+
+fn stage<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report["stages"].as_array().unwrap().iter().find(|stage| stage["stage"] == name).unwrap()
 }
 
 #[test]
@@ -130,4 +156,73 @@ fn the_measuring_tool_says_that_nobody_answers() {
     command.arg("--output").arg(&output);
     command.assert().code(1).stderr(predicates::str::contains("无法测量"));
     assert!(!output.exists());
+}
+
+/// Stage, file, cell, line, and a rule or what its id begins with.
+#[rstest]
+#[case::a_result_without_ttft(
+    "schema",
+    "benchmarks/results/published/66_missing_ttft.json",
+    None,
+    None,
+    "schema/missing"
+)]
+#[case::accept_over_a_smoke_run(
+    "conclude",
+    "benchmarks/results/69_prefix_cache.json",
+    None,
+    None,
+    "evidence/level-too-low"
+)]
+fn each_stage_shows_its_planted_fault_and_nothing_else(
+    #[case] name: &str,
+    #[case] path: &str,
+    #[case] cell: Option<u64>,
+    #[case] line: Option<u64>,
+    #[case] rule: &str,
+) {
+    let copy = clean_copy("fixtures/course-broken");
+    let mut command = verify(copy.path());
+    command.args(["all", "--only", name]);
+    let (code, report) = report(command);
+    let errors: Vec<&Value> = findings(&report, Some("error")).collect();
+    assert_eq!((code, errors.len()), (1, 1), "{errors:#?}");
+    let fault = errors[0];
+    assert_eq!(fault["path"], path);
+    assert!(fault["rule"].as_str().unwrap().starts_with(rule), "{fault:#}");
+    assert_eq!(fault["cell"].as_u64(), cell, "{fault:#}");
+    if line.is_some() {
+        assert_eq!(fault["line"].as_u64(), line, "{fault:#}");
+    }
+}
+
+#[test]
+fn the_smoke_stage_shows_a_backend_that_exits_at_once() {
+    let copy = clean_copy("fixtures/course-broken");
+    let mut command = verify(copy.path());
+    command.args(["all", "--only", "smoke"]);
+    let (code, report) = report(command);
+    let errors: Vec<&Value> = findings(&report, Some("error")).collect();
+    assert_eq!((code, errors.len()), (1, 1), "{errors:#?}");
+    let said = format!("{} {}", errors[0]["message"], errors[0]["help"]);
+    assert!(said.contains("exit code 1") && said.contains("model file is damaged"), "{said}");
+    let results = "benchmarks/results/69_prefix_cache";
+    let bytes = |folder: &Path, end: &str| fs::read(folder.join(format!("{results}{end}"))).unwrap();
+    assert!(
+        bytes(copy.path(), ".json") == bytes(&project("fixtures/course-broken"), ".json"),
+        "the result was touched"
+    );
+    assert!(!bytes(copy.path(), ".failure.json").is_empty());
+}
+
+#[test]
+fn what_the_example_course_publishes_satisfies_the_contract() {
+    let copy = clean_copy("fixtures/course");
+    let before = tree(copy.path());
+    let mut command = verify(copy.path());
+    command.args(["all", "--from", "schema"]);
+    let (code, report) = report(command);
+    assert_eq!((code, &stage(&report, "schema")["summary"]), (0, &serde_json::json!({"ok": 2})));
+    assert_eq!(stage(&report, "conclude")["status"], "skipped", "nothing was measured: {report:#}");
+    assert!(tree(copy.path()) == before, "the run changed the course");
 }

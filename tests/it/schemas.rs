@@ -11,7 +11,11 @@ use verify::render::v1::Report;
 
 /// Every published schema: its file name below `schemas/`, and what generates it.
 fn published() -> Vec<(&'static str, Value)> {
-    vec![("verify-report-v1.schema.json", report_schema()), ("verify-toml.schema.json", settings_schema())]
+    vec![
+        ("inference-benchmark-v1.schema.json", verify::results::v1::json_schema().to_value()),
+        ("verify-report-v1.schema.json", report_schema()),
+        ("verify-toml.schema.json", settings_schema()),
+    ]
 }
 
 /// What the program writes: a member that is always written is required.
@@ -133,4 +137,24 @@ fn the_schema_of_the_report_refuses_a_report_that_lacks_something() {
         *changed.pointer_mut(pointer).expect("a member") = wrong;
         assert!(!validator.is_valid(&changed), "{pointer} takes anything");
     }
+}
+
+#[test]
+fn the_schema_of_results_takes_what_the_courses_publish_and_names_what_is_missing() {
+    let validator = jsonschema::validator_for(&verify::results::v1::json_schema().to_value()).expect("a schema");
+    let faults = |path: &str| -> Vec<String> {
+        let text = fs::read_to_string(project("fixtures").join(path)).expect("a result");
+        let result: Value = serde_json::from_str(&text).expect("JSON");
+        validator.iter_errors(&result).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    };
+    for whole in [
+        "course/benchmarks/results/published/66_reference_c1.json",
+        "course/benchmarks/results/published/70_reference_c4.json",
+        "course-broken/benchmarks/results/69_prefix_cache.json",
+        "course-broken/benchmarks/results/69_prefix_cache.baseline.json",
+    ] {
+        assert_eq!(faults(whole), Vec::<String>::new(), "{whole}");
+    }
+    let broken = faults("course-broken/benchmarks/results/published/66_missing_ttft.json");
+    assert_eq!(broken, ["/normalized_result/metrics: \"ttft_ms\" is a required property"]);
 }
