@@ -175,8 +175,8 @@ fn read(ctx: &Context, target: &Target) -> Result<Sections, Finding> {
     let bytes = std::fs::read(&target.file)
         .map_err(|error| Finding::new(&rules::run::UNREADABLE, at()).arg("cause", error.to_string()))?;
     let notebook = Notebook::read(&bytes).map_err(|error| {
-        let crate::notebook::NotebookError::Json { line, column, .. } = &error;
-        let at = at().line(*line).column((*column).max(1));
+        let (line, column) = error.place();
+        let at = at().line(line).column(column);
         Finding::new(&table::UNREADABLE, at).arg("cause", error.to_string())
     })?;
     let course = &ctx.settings.course;
