@@ -52,8 +52,17 @@ fn color(color: AnsiColor) -> Style {
 pub fn render(report: &RunReport, options: HumanOptions<'_>) -> String {
     let mut out = String::new();
     let mut sources = Sources::default();
+    // A chain shows what fails; the notes of its stages are counted in the table, and a
+    // stage run alone shows them.
+    let least = if options.quiet {
+        Severity::Error
+    } else if report.stages.len() > 1 {
+        Severity::Warning
+    } else {
+        Severity::Note
+    };
     for run in &report.stages {
-        write_stage(&mut out, run, &mut sources, options);
+        write_stage(&mut out, run, least, &mut sources, options);
     }
     if report.stages.len() > 1 && !options.quiet {
         write_table(&mut out, report, options);
@@ -88,10 +97,8 @@ pub fn render_error(error: &RunError, options: HumanOptions<'_>) -> String {
     out
 }
 
-fn write_stage(out: &mut String, run: &StageRun, sources: &mut Sources, options: HumanOptions<'_>) {
-    let findings = run.outcome.findings();
-    let shown: Vec<&Finding> =
-        findings.iter().filter(|finding| !options.quiet || finding.severity == Severity::Error).collect();
+fn write_stage(out: &mut String, run: &StageRun, least: Severity, sources: &mut Sources, options: HumanOptions<'_>) {
+    let shown: Vec<&Finding> = run.outcome.findings().iter().filter(|finding| finding.severity >= least).collect();
     // Errors first, so that a long list of notes cannot push them off the screen.
     let (errors, others): (Vec<&Finding>, Vec<&Finding>) =
         shown.into_iter().partition(|finding| finding.severity == Severity::Error);

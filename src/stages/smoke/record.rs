@@ -1,6 +1,6 @@
 //! What a run writes: the result file with its public block, or the failure record.
 
-use super::plan::{Plan, Server};
+use super::plan::{Plan, Role, Server};
 use super::run::Observed;
 use crate::backend::{counters, doctor, memory};
 use crate::bench::metrics::{PassFigures, TokensSource};
@@ -8,8 +8,10 @@ use crate::bench::stats::Distribution;
 use crate::course::Context;
 use crate::fsx;
 use crate::model::{Finding, Lang};
+use crate::results::evidence::{self, Case, Facts};
+use crate::results::json;
 use crate::results::v1::{self, Config, Decision, Failure, Latency, Metrics, NormalizedResult, RunMetrics, Verdict};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json as object};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +30,7 @@ pub(super) fn write_result(
     figures: &PassFigures,
     run_id: &str,
 ) -> io::Result<NormalizedResult> {
-    let normalized = normalized(plan, observed, figures);
+    let normalized = with_decision(ctx, plan, normalized(plan, observed, figures));
     let document = v1::envelope(raw(ctx, plan, observed, figures, run_id), &normalized);
     let now = jiff::Timestamp::now();
     fsx::write_keeping_history(&plan.result, v1::to_text(&document).as_bytes(), now)?;
@@ -45,7 +47,7 @@ pub(super) fn write_failure(
     run_id: &str,
 ) -> io::Result<PathBuf> {
     let path = failure_path(&plan.result);
-    let document = json!({
+    let document = object!({
         "schema_version": "verify-failure/v1",
         "run_id": run_id,
         "created_at": jiff::Timestamp::now().to_string(),
@@ -60,7 +62,7 @@ pub(super) fn write_failure(
         "server": server(ctx, observed),
         "log_tail": observed.log_tail,
         "failed_requests": observed.traces.iter().filter_map(|trace| {
-            trace.fault.as_ref().map(|fault| json!({ "id": trace.id, "fault": fault }))
+            trace.fault.as_ref().map(|fault| object!({ "id": trace.id, "fault": fault }))
         }).collect::<Vec<_>>(),
     });
     fsx::write_keeping_history(&path, v1::to_text(&document).as_bytes(), jiff::Timestamp::now())?;
@@ -68,7 +70,7 @@ pub(super) fn write_failure(
 }
 
 fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, run_id: &str) -> Map<String, Value> {
-    let document = json!({
+    let document = object!({
         "label": format!("{}-smoke", plan.profile.name),
         "run_id": run_id,
         "created_at": jiff::Timestamp::now().to_string(),
@@ -88,7 +90,7 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
             "features": plan.features,
         },
         "metrics": figures,
-        "answers": observed.traces.iter().map(|trace| json!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
+        "answers": observed.traces.iter().map(|trace| object!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
         "environment": environment(plan, observed),
         "server": server(ctx, observed),
         "counters": {
@@ -112,7 +114,7 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
 }
 
 fn environment(plan: &Plan, observed: &Observed) -> Value {
-    json!({
+    object!({
         "os": std::env::consts::OS,
         "arch": std::env::consts::ARCH,
         "cpu": doctor::cpu_name(),
@@ -122,19 +124,19 @@ fn environment(plan: &Plan, observed: &Observed) -> Value {
         "backend": plan.profile.name,
         "backend_version": backend_version(plan),
         "external": matches!(plan.server, Server::External { .. }),
-        "gpus": doctor::gpus().ok().map(|(driver, gpus)| json!({
+        "gpus": doctor::gpus().ok().map(|(driver, gpus)| object!({
             "driver": driver,
-            "devices": gpus.iter().map(|gpu| json!({ "name": gpu.name, "memory_mib": gpu.memory_mib })).collect::<Vec<_>>(),
+            "devices": gpus.iter().map(|gpu| object!({ "name": gpu.name, "memory_mib": gpu.memory_mib })).collect::<Vec<_>>(),
         })),
     })
 }
 
 fn server(ctx: &Context, observed: &Observed) -> Value {
-    json!({
+    object!({
         "argv": observed.argv,
         "cold_start": observed.cold,
         "model_entry": observed.identity.entry,
-        "stop": observed.stopped.map(|stopped| json!({
+        "stop": observed.stopped.map(|stopped| object!({
             "kind": stopped.kind,
             "exit_code": stopped.exit.and_then(|exit| exit.code),
             "signal": stopped.exit.and_then(|exit| exit.signal),
@@ -177,7 +179,6 @@ fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Normal
         status: Some("ok".to_owned()),
         evidence_level: Some("real_backend_smoke".to_owned()),
         failure: Some(Failure::default()),
-        decision: decision(plan, &strategy_metrics),
         strategy_metrics,
         source: Some(observed.base_url.clone()),
         ..NormalizedResult::default()
@@ -187,14 +188,15 @@ fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Normal
 fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
     let engine = if plan.profile.engine.is_empty() { &plan.profile.name } else { &plan.profile.engine };
     let dtype = stated_dtype(observed);
-    let quantized = plan.project.as_ref().is_some_and(|project| project.id == 67);
+    let quantization = plan.project.as_ref().filter(|project| project.id == 67).and(dtype.as_deref()).map(quantization_of);
     Config {
         model: observed.identity.model.clone(),
         model_revision: plan.model.sha256.as_ref().map(|digest| format!("sha256:{digest}")),
         backend: engine.clone(),
         backend_version: backend_version(plan),
         device: device(plan),
-        quantization_format: dtype.clone().filter(|_| quantized),
+        quantization_artifact: quantization.filter(|format| *format != "none").map(|_| file_name(&plan.model.name)),
+        quantization_format: quantization.map(str::to_owned),
         dtype: dtype.unwrap_or_else(|| "unknown".to_owned()),
         prompt_tokens: figures.mean_tokens(|request| request.prompt_tokens),
         generated_tokens: Some(f64::from(plan.max_tokens)),
@@ -210,6 +212,16 @@ fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
         run_phase: Some("warm".to_owned()),
         ..Config::default()
     }
+}
+
+/// The format of quantized weights; `none` for weights in floating point.
+fn quantization_of(dtype: &str) -> &str {
+    let floating = ["f32", "f16", "bf16", "float32", "float16", "bfloat16", "all f32"].contains(&dtype);
+    if floating { "none" } else { dtype }
+}
+
+fn file_name(path: &str) -> String {
+    Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// The processor for a server that we started without a GPU; unknown for somebody else's.
@@ -277,22 +289,22 @@ fn strategy_metrics(plan: &Plan, observed: &Observed, figures: &PassFigures) -> 
     let mut metrics = Map::new();
     for name in plan.project.iter().flat_map(|project| &project.strategy_metrics) {
         let value = match name.as_str() {
-            "quantization_format" => json!(stated_dtype(observed)),
-            "weights_bytes" => json!(plan.model.bytes),
-            "cache_hit_rate" => json!(hit_rate(&counted)),
-            "acceptance_rate" => json!(acceptance_rate(&counted)),
-            "fairness" => json!(figures.fairness_jain_ttft),
-            "queue_wait_ms" => json!(figures.queue_wait_ms.map(|wait| wait.mean)),
-            "invalidation_cost_ms" => json!(observed.invalidation.as_ref().and_then(invalidation_cost)),
+            "quantization_format" => object!(stated_dtype(observed)),
+            "weights_bytes" => object!(plan.model.bytes),
+            "cache_hit_rate" => object!(hit_rate(&counted)),
+            "acceptance_rate" => object!(acceptance_rate(&counted)),
+            "fairness" => object!(figures.fairness_jain_ttft),
+            "queue_wait_ms" => object!(figures.queue_wait_ms.map(|wait| wait.mean)),
+            "invalidation_cost_ms" => object!(observed.invalidation.as_ref().and_then(invalidation_cost)),
             _ => Value::Null,
         };
         metrics.insert(name.clone(), value);
     }
     if metrics.get("cache_hit_rate").is_some_and(Value::is_number) {
-        metrics.insert("hit_rate_source".to_owned(), json!("server_counters"));
+        metrics.insert("hit_rate_source".to_owned(), object!("server_counters"));
     }
     if metrics.contains_key("fairness") {
-        metrics.insert("fairness_definition".to_owned(), json!("Jain's index over the TTFT of the requests"));
+        metrics.insert("fairness_definition".to_owned(), object!("Jain's index over the TTFT of the requests"));
     }
     metrics
 }
@@ -318,21 +330,45 @@ fn acceptance_rate(counted: &counters::Counters) -> Option<f64> {
     (drafted > 0.0).then(|| accepted / drafted)
 }
 
-/// A smoke run never says accept. Where the project's own metrics are not shown, it
-/// concludes nothing.
-fn decision(plan: &Plan, strategy_metrics: &Map<String, Value>) -> Decision {
-    let missing: Vec<&str> =
-        strategy_metrics.iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name.as_str()).collect();
-    let to_confirm = plan.project.as_ref().map(|project| project.to_confirm.join(", ")).unwrap_or_default();
-    let (decision, reason) = if missing.is_empty() {
-        (Verdict::Tune, "a smoke run: the path works; it is too small to judge performance or quality".to_owned())
-    } else {
-        (Verdict::NotEvaluated, format!("a smoke run that does not show {}", missing.join(", ")))
+/// A smoke run never says accept, and no more than its evidence carries: the claim is
+/// what `conclude` would allow it, `tune` at most.
+fn with_decision(ctx: &Context, plan: &Plan, mut normalized: NormalizedResult) -> NormalizedResult {
+    let missing: Vec<&str> = normalized
+        .strategy_metrics
+        .iter()
+        .filter(|(_, value)| value.is_null())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let decision = if missing.is_empty() { allowed(ctx, plan, &normalized).min(Verdict::Tune) } else { Verdict::NotEvaluated };
+    let reason = match (decision, missing.as_slice()) {
+        (Verdict::Tune, _) => "a smoke run: the path works; it is too small to judge performance or quality".to_owned(),
+        (_, []) => "a smoke run: the path works; what the project is about is not shown by it".to_owned(),
+        (_, missing) => format!("a smoke run that does not show {}", missing.join(", ")),
     };
+    let to_confirm = plan.project.as_ref().map(|project| project.to_confirm.join(", ")).unwrap_or_default();
     let next_action = if to_confirm.is_empty() {
         "run the enlarged workload with repeats and quality probes".to_owned()
     } else {
         format!("confirm: {to_confirm}; then run the enlarged workload with repeats and quality probes")
     };
-    Decision { decision, reason: Some(reason), next_action: Some(next_action), ..Decision::default() }
+    normalized.decision = Decision { decision, reason: Some(reason), next_action: Some(next_action), ..Decision::default() };
+    normalized
+}
+
+/// The highest decision that the evidence rules allow, read as `conclude` reads it,
+/// against the baseline of the same project where there is one.
+fn allowed(ctx: &Context, plan: &Plan, normalized: &NormalizedResult) -> Verdict {
+    let text = serde_json::to_string(normalized).unwrap_or_default();
+    let candidate = json::read(&text);
+    let Some(root) = candidate.root.as_ref() else { return Verdict::NotEvaluated };
+    let baseline_text = std::fs::read_to_string(plan.result.with_extension("baseline.json")).unwrap_or_default();
+    let baseline = json::read(&baseline_text);
+    let baseline = baseline.root.as_ref().and_then(|root| root.at(&["normalized_result"])).map(Facts);
+    let case = Case {
+        candidate: Facts(root),
+        baseline: baseline.filter(|_| plan.role == Role::Candidate),
+        limits: &ctx.settings.conclude,
+        strategy_metrics: &[],
+    };
+    evidence::conclude(&case).allowed
 }
