@@ -7,8 +7,8 @@ mod settings;
 
 pub use layer::{Origin, Origins};
 pub use settings::{
-    AnswersSettings, ConcludeSettings, CourseSettings, LinkIgnore, LinksSettings, Project, SchemaLevel, SchemaSettings,
-    Settings, Slug, SmokeSettings, StaticSettings,
+    AnswersSettings, ConcludeSettings, CourseSettings, ExternalSettings, LinkIgnore, LinksSettings, Project,
+    SchemaLevel, SchemaSettings, Settings, Slug, SmokeSettings, StaticSettings,
 };
 
 use crate::model::{Lang, Localized};
