@@ -6,10 +6,7 @@ mod layer;
 mod settings;
 
 pub use layer::{Origin, Origins};
-pub use settings::{
-    AnswersSettings, Baseline, ConcludeSettings, CourseSettings, LinkIgnore, LinksSettings, NotebookSettings, Project,
-    SchemaLevel, SchemaSettings, Settings, Slug, SmokeSettings, StaticSettings,
-};
+pub use settings::*;
 
 use crate::model::{Lang, Localized};
 use miette::{NamedSource, SourceSpan};

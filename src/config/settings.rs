@@ -144,6 +144,62 @@ pub struct LinksSettings {
     pub slug: Slug,
     /// Links that are accepted although they do not resolve.
     pub ignore: Vec<LinkIgnore>,
+    /// Command that converts notebooks into pages, run by `--convert`: program and arguments.
+    pub convert: Vec<String>,
+    /// Command that builds the site, run by `--build`: program and arguments.
+    pub build: Vec<String>,
+    /// Folder in which `build` runs; empty: the docs root.
+    pub build_dir: String,
+    /// Folders of chapters that the docs tree mirrors; empty: every folder that both have.
+    pub mirror: Vec<String>,
+    /// Address of the repository, such as `https://github.com/owner/name`; empty: the git remote.
+    pub repository: String,
+    /// Branches whose files are the ones at hand.
+    pub branches: Vec<String>,
+    /// Address of the published site, such as `https://owner.github.io/name/`.
+    pub site: String,
+    /// How `--external` asks.
+    pub external: ExternalSettings,
+}
+
+/// How `verify links --external` asks servers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExternalSettings {
+    /// Requests in flight.
+    pub concurrency: usize,
+    /// Requests in flight to one host.
+    pub per_host: usize,
+    /// Seconds for one request.
+    pub timeout_s: f64,
+    /// Further tries after a refusal or an error of the connection.
+    pub retries: u32,
+    /// Longest wait in seconds that a server may ask for with Retry-After.
+    pub max_wait_s: f64,
+    /// Status codes that count as alive besides 200 to 299.
+    pub accept: Vec<u16>,
+    /// Status codes that count as dead; any other says nothing about the page.
+    pub dead: Vec<u16>,
+    /// Cache of answers; empty: none.
+    pub cache: String,
+    /// Hours for which a good answer is believed.
+    pub cache_hours: f64,
+}
+
+impl Default for ExternalSettings {
+    fn default() -> Self {
+        ExternalSettings {
+            concurrency: 16,
+            per_host: 2,
+            timeout_s: 20.0,
+            retries: 2,
+            max_wait_s: 60.0,
+            accept: Vec::new(),
+            dead: vec![404, 410],
+            cache: ".verify/links-external.json".to_owned(),
+            cache_hours: 24.0,
+        }
+    }
 }
 
 /// One accepted link.

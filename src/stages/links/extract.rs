@@ -160,6 +160,10 @@ struct Extractor<'a> {
     ids: Vec<Box<str>>,
     html_block: Option<HtmlBlock>,
     blocks: Vec<Range<usize>>,
+    /// Links and code blocks around: no address in their text is a link.
+    shielded: usize,
+    /// Where the last bare address ended.
+    bare_end: usize,
     ignored: Vec<Ignored>,
     /// Comments that wait for the next block.
     waiting: Vec<Range<usize>>,
@@ -200,6 +204,8 @@ impl<'a> Extractor<'a> {
             ids: Vec::new(),
             html_block: None,
             blocks: Vec::new(),
+            shielded: 0,
+            bare_end: 0,
             ignored: Vec::new(),
             waiting: Vec::new(),
             opened: Vec::new(),
@@ -224,7 +230,10 @@ impl<'a> Extractor<'a> {
         match event {
             Event::Start(tag) => self.start(tag, range, events),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) => self.heading_text(&text, range),
+            Event::Text(text) => {
+                self.bare_addresses(range.clone());
+                self.heading_text(&text, range);
+            }
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 if let Some(heading) = &mut self.heading {
                     heading.text.push_str(&text);
@@ -250,6 +259,7 @@ impl<'a> Extractor<'a> {
     fn start(&mut self, tag: Tag<'a>, range: Range<usize>, events: &OffsetIter<'a>) {
         match tag {
             Tag::Link { link_type, dest_url, id, .. } => {
+                self.shielded += 1;
                 self.link(LinkKind::Link, link_type, &dest_url, &id, range, events)
             }
             Tag::Image { link_type, dest_url, id, .. } => {
@@ -267,6 +277,9 @@ impl<'a> Extractor<'a> {
         if let Tag::Heading { .. } = tag {
             self.open_heading(range.start, false);
         }
+        if matches!(tag, Tag::CodeBlock(_)) {
+            self.shielded += 1;
+        }
         if matches!(tag, Tag::HtmlBlock) {
             self.html_block = Some(HtmlBlock::default());
         } else {
@@ -279,7 +292,11 @@ impl<'a> Extractor<'a> {
 
     fn end(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Link | TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => return,
+            TagEnd::Link => {
+                self.shielded = self.shielded.saturating_sub(1);
+                return;
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => return,
             TagEnd::Superscript | TagEnd::Subscript => return,
             TagEnd::Image => {
                 if let Some(heading) = &mut self.heading {
@@ -288,6 +305,7 @@ impl<'a> Extractor<'a> {
                 return;
             }
             TagEnd::Heading(_) => self.close_heading(),
+            TagEnd::CodeBlock => self.shielded = self.shielded.saturating_sub(1),
             TagEnd::HtmlBlock => {
                 if let Some(block) = self.html_block.take() {
                     self.html(&block, false);
@@ -296,6 +314,27 @@ impl<'a> Extractor<'a> {
             _ => {}
         }
         self.blocks.pop();
+    }
+
+    /// Addresses that stand in the text as they are: GitHub and VitePress make links of
+    /// them. They may run on behind the event, which ends at every `_` or `&`.
+    fn bare_addresses(&mut self, range: Range<usize>) {
+        if self.shielded > 0 {
+            return;
+        }
+        let bytes = &self.text.as_bytes()[range.clone()];
+        for at in memchr::memmem::find_iter(bytes, b"://").map(|at| range.start + at) {
+            let scheme = ["https", "http"].into_iter().find(|scheme| self.text[..at].ends_with(scheme));
+            let Some(start) = scheme.map(|scheme| at - scheme.len()).filter(|start| *start >= self.bare_end) else {
+                continue;
+            };
+            let length = bare_length(&self.text[start..]);
+            if start + length > at + 3 {
+                self.bare_end = start + length;
+                let target = self.text[start..start + length].into();
+                self.links.push(Found { target, kind: LinkKind::Link, span: start..start + length });
+            }
+        }
     }
 
     fn heading_text(&mut self, text: &str, range: Range<usize>) {
@@ -438,6 +477,24 @@ impl<'a> Extractor<'a> {
             entry
         }));
         document.ids.extend(self.ids);
+    }
+}
+
+/// Length of the address at the start of a text (GFM, extended autolinks; also ended by
+/// the punctuation that follows an address in Chinese).
+fn bare_length(text: &str) -> usize {
+    let ends = |c: char| {
+        c.is_whitespace() || matches!(c, '<' | '|' | '`' | '"' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}')
+    };
+    let mut address = &text[..text.find(ends).unwrap_or(text.len())];
+    loop {
+        let trimmed = address.trim_end_matches(['?', '!', '.', ',', ':', ';', '*', '_', '~', '\'', ']', '}']);
+        let unbalanced = trimmed.ends_with(')') && trimmed.matches(')').count() > trimmed.matches('(').count();
+        let next = if unbalanced { &trimmed[..trimmed.len() - 1] } else { trimmed };
+        if next.len() == address.len() {
+            return address.len();
+        }
+        address = next;
     }
 }
 

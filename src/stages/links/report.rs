@@ -1,9 +1,10 @@
 //! From faults to findings: place, message, help.
 
-use super::Faulty;
 use super::document::{Place, ReadFault};
+use super::external::Answer;
 use super::resolve::{Sought, World};
 use super::suggest::{self, Suggestion};
+use super::{Faulty, WebLink};
 use crate::model::{Finding, Localized, Location, RepoPath};
 use crate::rules::links as rules;
 
@@ -39,10 +40,21 @@ pub(super) fn finding(world: &World, faulty: &Faulty) -> Finding {
         }
         _ => {}
     }
-    match suggestion {
-        Some(suggestion) => finding.help(help(&suggestion)),
-        None => finding,
+    match (suggestion, &fault.sought) {
+        (Some(suggestion), _) => finding.help(help(&suggestion)),
+        (None, Sought::Actual(path)) if fault.rule == &rules::NOT_ON_SITE => match world.own.blob(path) {
+            Some(address) => finding.help(on_github(&address)),
+            None => finding,
+        },
+        (None, _) => finding,
     }
+}
+
+fn on_github(address: &str) -> Localized {
+    Localized::both(
+        format!("link to it on GitHub: `{address}`; or put it into `public/`"),
+        format!("请改为 GitHub 上的链接 `{address}`，或把文件放进 `public/`"),
+    )
 }
 
 fn help(suggestion: &Suggestion) -> Localized {
@@ -92,4 +104,15 @@ pub(super) fn unreadable(path: &str, fault: &ReadFault) -> Finding {
         ),
     };
     Finding::new(&rules::UNREADABLE, at).arg("cause", cause).arg("advice", advice)
+}
+
+/// The finding for a link to another server; `None` when it is alive.
+pub(super) fn web(link: &WebLink, answer: &Answer) -> Option<Finding> {
+    let (rule, cause) = match answer {
+        Answer::Alive => return None,
+        Answer::Dead { status } => (&rules::DEAD_URL, format!("HTTP {status}")),
+        Answer::Unknown { cause } => (&rules::UNCHECKED_URL, cause.clone()),
+    };
+    let at = location(&link.path, link.link.place).target(&*link.link.target);
+    Some(Finding::new(rule, at).arg("cause", cause))
 }

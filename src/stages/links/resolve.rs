@@ -4,7 +4,8 @@
 use super::anchors::{self, Anchors, Meeting, Style};
 use super::document::{Document, Link, LinkKind};
 use super::git::Index;
-use super::read::{self, SourceKind};
+use super::own::{Own, OwnTarget};
+use super::read;
 use super::site::{Site, below, within};
 use super::target::{self, Joined, LocalTarget, Target, file_name, folder, is_line_fragment, join};
 use super::tree::{self, Node, Tree};
@@ -29,8 +30,12 @@ pub(super) struct World {
     pub(super) slug: Slug,
     /// Whether fragments are checked.
     pub(super) check_anchors: bool,
+    /// Whether links to other servers are kept, to be asked for.
+    pub(super) ask_servers: bool,
     /// What git tracks, if there is a repository.
     pub(super) index: Option<Index>,
+    /// Where repository and site are on the web.
+    pub(super) own: Own,
     documents: Vec<OnceLock<Document>>,
     ids: Vec<[OnceLock<Anchors>; 2]>,
 }
@@ -117,7 +122,9 @@ impl World {
             docs,
             slug,
             check_anchors: true,
+            ask_servers: false,
             index: None,
+            own: Own::default(),
             documents: std::iter::repeat_with(OnceLock::new).take(count).collect(),
             ids: std::iter::repeat_with(Default::default).take(count).collect(),
         }
@@ -180,7 +187,7 @@ impl World {
     /// Judges one link.
     pub(super) fn judge(&self, reader: Reader<'_>, link: &Link) -> Verdict {
         let local = match target::parse(&link.target) {
-            Target::External => return Verdict::External,
+            Target::External => return self.own_address(reader, link),
             Target::Local(local) => local,
             Target::Empty => return Verdict::Fault(Fault::new(&rules::EMPTY_TARGET, Sought::Nothing)),
             Target::Placeholder => return Verdict::Fault(Fault::new(&rules::PLACEHOLDER, Sought::Nothing)),
@@ -191,6 +198,42 @@ impl World {
             Ok(()) => Verdict::Fine,
             Err(fault) => Verdict::Fault(fault),
         }
+    }
+
+    /// An address of the web: one's own is checked here, any other is left alone.
+    fn own_address(&self, reader: Reader<'_>, link: &Link) -> Verdict {
+        let fault = match self.own.target(&link.target) {
+            Some(OwnTarget::File(path, fragment)) => self.own_file(reader, link, &path, fragment).err(),
+            Some(OwnTarget::Page(address)) => match self.published() {
+                Some(site) => self.own_page(site, link, &address).err(),
+                None => return Verdict::External,
+            },
+            None => return Verdict::External,
+        };
+        fault.map_or(Verdict::Fine, Verdict::Fault)
+    }
+
+    /// A file of the repository as GitHub shows it, whatever page the link stands on.
+    fn own_file(&self, reader: Reader<'_>, link: &Link, path: &str, fragment: Option<&str>) -> Result<(), Fault> {
+        let landing = self.exact(path, false)?;
+        let reader = Reader { style: Style::Github, ..reader };
+        let local = LocalTarget { path: path.into(), query: "", fragment };
+        self.fragment(reader, link, &local, &landing)
+    }
+
+    /// A page of the site by its address: the browser goes there, nothing is rewritten.
+    fn own_page(&self, site: &Site, link: &Link, address: &str) -> Result<(), Fault> {
+        let Target::Local(local) = target::parse(address) else { return Ok(()) };
+        let reader = Reader { path: &site.pages, source: None, site: Some(site), style: self.style(true) };
+        let raw = Link { kind: LinkKind::HtmlLink, ..link.clone() };
+        let landing = self.site_page(reader, site, &local.path)?;
+        self.fragment(reader, &raw, &local, &landing)
+    }
+
+    /// The site that is published: that of the docs root, else the only one.
+    fn published(&self) -> Option<&Site> {
+        let of_docs = self.sites.iter().find(|site| site.home == self.docs.0);
+        of_docs.or_else(|| if let [only] = self.sites.as_slice() { Some(only) } else { None })
     }
 
     fn attachment(&self, reader: Reader<'_>, link: &Link, name: &str) -> Verdict {
@@ -275,10 +318,6 @@ impl World {
     }
 
     /// A path of the repository, byte by byte.
-    pub(super) fn exact_path(&self, path: &str) -> Result<(), Fault> {
-        self.exact(path, false).map(|_| ())
-    }
-
     fn exact(&self, path: &str, as_folder: bool) -> Result<Landing, Fault> {
         match self.tree.get(path) {
             Some(Node::Folder) => Ok(Landing::Folder(path.to_owned())),
@@ -497,11 +536,6 @@ impl World {
     fn readme(&self, folder: &str) -> Option<usize> {
         let names = ["README.md", "readme.md", "Readme.md"];
         names.iter().find_map(|name| self.tree.source(&within(folder, name)))
-    }
-
-    /// Whether a source is a notebook.
-    pub(super) fn is_notebook(&self, source: usize) -> bool {
-        self.tree.sources[source].kind == SourceKind::Notebook
     }
 }
 

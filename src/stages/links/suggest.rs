@@ -20,7 +20,7 @@ pub(super) struct Suggestion {
 /// The best replacement for the target of a faulty link. Every candidate is judged like
 /// the link itself, so that what is suggested works.
 pub(super) fn suggest(world: &World, reader: Reader<'_>, link: &Link, fault: &Fault) -> Option<Suggestion> {
-    let suggester = Suggester { world, reader, link };
+    let suggester = Suggester { world, reader, link, sought: &fault.sought };
     match &fault.sought {
         Sought::Nothing | Sought::Lines => None,
         Sought::Fragment(source) => suggester.fragment(*source),
@@ -34,6 +34,7 @@ struct Suggester<'w, 'l> {
     world: &'w World,
     reader: Reader<'w>,
     link: &'l Link,
+    sought: &'l Sought,
 }
 
 impl Suggester<'_, '_> {
@@ -45,17 +46,25 @@ impl Suggester<'_, '_> {
             groups.extend(self.without_base());
         }
         groups.push(self.other_root());
-        let name = file_name(path);
-        let elsewhere =
-            |name: &str| self.world.tree.named(name).iter().filter(|found| found.as_str() != path).cloned().collect();
-        if !name.is_empty() {
-            groups.push(elsewhere(name));
-            for ending in other_endings(name) {
-                groups.push(elsewhere(&ending));
-            }
-        }
+        groups.extend(self.elsewhere(path));
         groups.push(self.misspelt(path));
         groups
+    }
+
+    /// The same name in other folders, then the same stem: first where the page itself
+    /// lives (chapters or site), since the other place holds copies.
+    fn elsewhere(&self, path: &str) -> Vec<Vec<String>> {
+        let name = file_name(path);
+        if name.is_empty() {
+            return Vec::new();
+        }
+        let names: Vec<String> = std::iter::once(name.to_owned()).chain(other_endings(name)).collect();
+        let on_site = |found: &str| self.world.sites.iter().any(|site| site.has_page(found));
+        let named = |name: &String, same: bool| -> Vec<String> {
+            let found = self.world.tree.named(name).iter().filter(|found| found.as_str() != path);
+            found.filter(|found| (on_site(found) == self.reader.site.is_some()) == same).cloned().collect()
+        };
+        [true, false].iter().flat_map(|same| names.iter().map(move |name| named(name, *same))).collect()
     }
 
     /// Same folder, same stem, other ending.
@@ -106,7 +115,7 @@ impl Suggester<'_, '_> {
         groups.iter().find_map(|group| {
             let mut works: Vec<String> = Vec::new();
             for path in group.iter().filter(|path| self.exists(path)) {
-                let written = self.write(path);
+                let Some(written) = self.write(path) else { continue };
                 if !works.contains(&written) && self.works(&written) {
                     works.push(written);
                 }
@@ -125,8 +134,15 @@ impl Suggester<'_, '_> {
 
     /// The path as this page would write it: absolute where the link was, and with the
     /// query and fragment that the link had.
-    fn write(&self, path: &str) -> String {
+    fn write(&self, path: &str) -> Option<String> {
         let link = &*self.link.target;
+        if link.contains("://") {
+            // The address of a file of one's own: only the path in it changes.
+            let (Sought::Path(old) | Sought::Actual(old)) = self.sought else { return None };
+            let at = [old.clone(), encode(old)].iter().find_map(|old| Some((link.rfind(old.as_str())?, old.len())));
+            let (at, length) = at?;
+            return Some(format!("{}{}{}", &link[..at], encode(path), &link[at + length..]));
+        }
         let tail = link.find(['#', '?']).map_or("", |at| &link[at..]);
         let site_address = self.reader.site.filter(|_| link.starts_with('/')).and_then(|site| {
             let address = below(&site.pages, path)?;
@@ -146,7 +162,7 @@ impl Suggester<'_, '_> {
             Some(folder) if self.reader.site.is_some() => format!("{folder}/"),
             _ => written,
         };
-        format!("{written}{tail}")
+        Some(format!("{written}{tail}"))
     }
 
     fn works(&self, written: &str) -> bool {

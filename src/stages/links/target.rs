@@ -62,6 +62,17 @@ pub(super) fn parse(address: &str) -> Target<'_> {
     Target::Local(LocalTarget { path: decode(path), query, fragment })
 }
 
+/// What to ask a server for: with a scheme, without a fragment. `None` for `mailto:` and
+/// its like.
+pub(super) fn web_address(target: &str) -> Option<String> {
+    let address = target.split('#').next().unwrap_or_default();
+    if address.starts_with("//") {
+        return Some(format!("https:{address}"));
+    }
+    let (scheme, _) = scheme(address)?;
+    (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")).then(|| address.to_owned())
+}
+
 /// Scheme and rest of an address that has a scheme (RFC 3986, 3.1).
 fn scheme(address: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = address.split_once(':')?;
@@ -71,7 +82,9 @@ fn scheme(address: &str) -> Option<(&str, &str)> {
 }
 
 fn is_placeholder(path: &str) -> bool {
-    let path = path.strip_prefix("./").unwrap_or(path);
+    if path.contains("{{") {
+        return true;
+    }
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     matches!(last, "..." | "…")
 }
@@ -208,6 +221,7 @@ mod tests {
         assert_eq!(parse("\\\\server\\share"), Target::MachineLocal);
         assert_eq!(parse("..."), Target::Placeholder);
         assert_eq!(parse("./...#a"), Target::Placeholder);
+        assert_eq!(parse("{{url}}/a.md"), Target::Placeholder);
         assert_eq!(parse("attachment:a%20b.png"), Target::Attachment("a b.png".into()));
         assert_eq!(parse("a%20b.md?plain=1#L1"), local("a b.md", "plain=1", Some("L1")));
         assert_eq!(parse("#Step-1:-Load"), local("", "", Some("Step-1:-Load")));
