@@ -45,6 +45,9 @@ pub(super) fn first(text: &str, lines: &Lines<'_>, parsed: &Parsed<ModModule>, d
     if let Some(bracket) = bracket(text, lines, parsed.tokens(), first) {
         return Some(bracket);
     }
+    if let Some(comma) = comma(lines, parsed.tokens(), first) {
+        return Some(comma.into());
+    }
     let known = indentation(lines, first, line)
         .or_else(|| notebook_line(lines, first, line, dialect))
         .or_else(|| python_2(lines, first, line));
@@ -121,6 +124,10 @@ fn bracket(text: &str, lines: &Lines<'_>, tokens: &[Token], first: &ParseError) 
             _ => break,
         }
     }
+    // A string or line that never ends takes the closing bracket with it.
+    if matches!(&first.error, ParseErrorType::Lexical(_) | ParseErrorType::FStringError(_)) {
+        return None;
+    }
     let (_, range) = open.last().copied()?;
     let is_below = error_line > line_of(range) || first.location.end().to_usize() >= text.trim_end().len();
     let is_after = range.start() < first.location.end();
@@ -172,6 +179,22 @@ fn misfit(text: &str, lines: &Lines<'_>, range: TextRange, open: Option<(TokenKi
         }
     };
     Fault::new(&rules::SYNTAX, range, message).rank(EXACT)
+}
+
+/// A comma that is missing at the end of a line; the parser points at the next one.
+fn comma(lines: &Lines<'_>, tokens: &[Token], error: &ParseError) -> Option<Fault> {
+    if !matches!(&error.error, ParseErrorType::ExpectedToken { expected: TokenKind::Comma, .. }) {
+        return None;
+    }
+    let before = tokens.iter().rev().find(|token| {
+        token.range().end() <= error.location.start() && !token.kind().is_trivia() && token.kind() != TokenKind::Newline
+    })?;
+    let end = before.range().end().to_usize();
+    if lines.index(end) == lines.index(error.location.start().to_usize()) {
+        return None;
+    }
+    let message = Localized::both("a comma is missing at the end of this line", "此行末尾缺少逗号");
+    Some(Fault::new(&rules::SYNTAX, before.range().start().to_usize()..end, message).rank(PARSER))
 }
 
 /// Indentation that mixes tabs and spaces.
