@@ -64,7 +64,8 @@ pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Undecodable> {
             None => {
                 return Err(Undecodable { error: DecodeError::UnknownEncoding(name.clone()), line: *line });
             }
-            Some(codec) if marked && !matches!(codec, Codec::Utf8) => {
+            // CPython compares the name, so that even `utf8` does not go with a mark.
+            Some(_) if marked && !is_utf_8(name) => {
                 return Err(Undecodable { error: DecodeError::MarkAgainstDeclaration(name.clone()), line: *line });
             }
             Some(codec) => codec,
@@ -80,6 +81,12 @@ pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Undecodable> {
             declared: declaration.is_some(),
         },
     })
+}
+
+/// Whether CPython's tokenizer takes this name for UTF-8 without asking the codecs.
+fn is_utf_8(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    name == "utf-8" || name.starts_with("utf-8-")
 }
 
 /// The text, or the offset of the first byte that is none.

@@ -3,7 +3,8 @@
 use crate::model::Localized;
 
 /// What is wrong with a character outside of strings and comments, and what to do.
-pub(super) fn explain(c: char) -> Option<(Localized, Localized)> {
+/// `here` are all such characters of the line: they are corrected together.
+pub(super) fn explain(c: char, here: &[char]) -> Option<(Localized, Localized)> {
     if let Some(ascii) = lookalike(c) {
         return Some((
             Localized::both(
@@ -13,10 +14,7 @@ pub(super) fn explain(c: char) -> Option<(Localized, Localized)> {
                 ),
                 format!("`{c}`（U+{:04X}）是全角或中文标点；Python 需要半角的 `{ascii}`", c as u32),
             ),
-            Localized::both(
-                format!("write `{ascii}` instead of `{c}`; switch the input method to half-width punctuation"),
-                format!("请把 `{c}` 改成 `{ascii}`，并把输入法切换到半角（英文）标点"),
-            ),
+            instead(here),
         ));
     }
     let (en, zh) = invisible(c)?;
@@ -31,6 +29,24 @@ pub(super) fn explain(c: char) -> Option<(Localized, Localized)> {
             "请删掉这一行重新输入，或以纯文本方式重新粘贴",
         ),
     ))
+}
+
+/// What to write for each of these characters.
+fn instead(here: &[char]) -> Localized {
+    let mut pairs: Vec<(char, &str)> = here.iter().filter_map(|c| Some((*c, lookalike(*c)?))).collect();
+    let mut seen = Vec::new();
+    pairs.retain(|(c, _)| {
+        !seen.contains(c) && {
+            seen.push(*c);
+            true
+        }
+    });
+    let en: Vec<String> = pairs.iter().map(|(c, ascii)| format!("`{ascii}` instead of `{c}`")).collect();
+    let zh: Vec<String> = pairs.iter().map(|(c, ascii)| format!("把 `{c}` 改成 `{ascii}`")).collect();
+    Localized::both(
+        format!("write {}; switch the input method to half-width punctuation", en.join(", ")),
+        format!("请{}，并将输入法切换到半角（英文）标点", zh.join("，")),
+    )
 }
 
 /// The ASCII text that somebody meant.
@@ -114,7 +130,7 @@ mod tests {
     fn full_width_characters_name_what_to_write() {
         for (wrong, right) in [('（', "`(`"), ('：', "`:`"), ('“', "`\"`"), ('，', "`,`"), ('７', "`7`"), ('≠', "`!=`")]
         {
-            let (message, help) = explain(wrong).unwrap();
+            let (message, help) = explain(wrong, &[wrong]).unwrap();
             assert!(message.get(Lang::En).contains(right) && help.get(Lang::Zh).contains(right), "{wrong}");
         }
     }
@@ -123,8 +139,8 @@ mod tests {
     fn invisible_characters_are_named_by_code_point() {
         for (wrong, code) in [('\u{200b}', "U+200B"), ('\u{a0}', "U+00A0"), ('\u{3000}', "U+3000"), ('\u{8}', "U+0008")]
         {
-            assert!(explain(wrong).unwrap().0.get(Lang::En).contains(code), "{code}");
+            assert!(explain(wrong, &[]).unwrap().0.get(Lang::En).contains(code), "{code}");
         }
-        assert!(explain('é').is_none());
+        assert!(explain('é', &[]).is_none());
     }
 }

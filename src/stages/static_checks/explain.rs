@@ -39,11 +39,18 @@ pub(super) fn first(text: &str, lines: &Lines<'_>, parsed: &Parsed<ModModule>, d
     if let Some(conflict) = conflict(lines, &errors, line) {
         return Some(conflict);
     }
-    if let Some(found) = errors.iter().filter(|error| on_line(lines, error, line)).find_map(|error| character(error)) {
+    let here: Vec<char> =
+        errors.iter().filter(|error| on_line(lines, error, line)).filter_map(|error| unknown(error)).collect();
+    if let Some(found) =
+        errors.iter().filter(|error| on_line(lines, error, line)).find_map(|error| character(error, &here))
+    {
         return Some(found.into());
     }
     if let Some(bracket) = bracket(text, lines, parsed.tokens(), first) {
         return Some(bracket);
+    }
+    if let Some(comma) = comma(lines, parsed.tokens(), first) {
+        return Some(comma.into());
     }
     let known = indentation(lines, first, line)
         .or_else(|| notebook_line(lines, first, line, dialect))
@@ -71,12 +78,20 @@ fn conflict(lines: &Lines<'_>, errors: &[&ParseError], first: usize) -> Option<E
     Some(Explained { fault, unclosed: false, ends_text: true })
 }
 
-/// A character that has no place in Python.
-fn character(error: &ParseError) -> Option<Fault> {
-    let ParseErrorType::Lexical(LexicalErrorType::UnrecognizedToken { tok }) = &error.error else { return None };
+/// The character of an error about a character.
+fn unknown(error: &ParseError) -> Option<char> {
+    match &error.error {
+        ParseErrorType::Lexical(LexicalErrorType::UnrecognizedToken { tok }) => Some(*tok),
+        _ => None,
+    }
+}
+
+/// A character that has no place in Python; `here` are all of its line.
+fn character(error: &ParseError, here: &[char]) -> Option<Fault> {
+    let tok = &unknown(error)?;
     let start = error.location.start().to_usize();
     let range = start..start + tok.len_utf8();
-    if let Some((message, help)) = characters::explain(*tok) {
+    if let Some((message, help)) = characters::explain(*tok, here) {
         return Some(Fault::new(&rules::CHARACTER, range, message).help(help).rank(EXACT));
     }
     let help = match tok {
@@ -121,6 +136,10 @@ fn bracket(text: &str, lines: &Lines<'_>, tokens: &[Token], first: &ParseError) 
             _ => break,
         }
     }
+    // A string or line that never ends takes the closing bracket with it.
+    if swallows_the_rest(&first.error) {
+        return None;
+    }
     let (_, range) = open.last().copied()?;
     let is_below = error_line > line_of(range) || first.location.end().to_usize() >= text.trim_end().len();
     let is_after = range.start() < first.location.end();
@@ -139,6 +158,23 @@ fn bracket(text: &str, lines: &Lines<'_>, tokens: &[Token], first: &ParseError) 
     ))
     .rank(EXACT);
     Some(Explained { fault, unclosed: true, ends_text: false })
+}
+
+/// Errors that hide what follows them on the line from the lexer.
+fn swallows_the_rest(error: &ParseErrorType) -> bool {
+    use LexicalErrorType as Lexical;
+    matches!(
+        error,
+        ParseErrorType::FStringError(_)
+            | ParseErrorType::TStringError(_)
+            | ParseErrorType::Lexical(
+                Lexical::UnclosedStringError
+                    | Lexical::StringError
+                    | Lexical::LineContinuationError
+                    | Lexical::FStringError(_)
+                    | Lexical::TStringError(_)
+            )
+    )
 }
 
 fn opening(kind: TokenKind) -> Option<TokenKind> {
@@ -172,6 +208,22 @@ fn misfit(text: &str, lines: &Lines<'_>, range: TextRange, open: Option<(TokenKi
         }
     };
     Fault::new(&rules::SYNTAX, range, message).rank(EXACT)
+}
+
+/// A comma that is missing at the end of a line; the parser points at the next one.
+fn comma(lines: &Lines<'_>, tokens: &[Token], error: &ParseError) -> Option<Fault> {
+    if !matches!(&error.error, ParseErrorType::ExpectedToken { expected: TokenKind::Comma, .. }) {
+        return None;
+    }
+    let before = tokens.iter().rev().find(|token| {
+        token.range().end() <= error.location.start() && !token.kind().is_trivia() && token.kind() != TokenKind::Newline
+    })?;
+    let end = before.range().end().to_usize();
+    if lines.index(end) == lines.index(error.location.start().to_usize()) {
+        return None;
+    }
+    let message = Localized::both("a comma is missing at the end of this line", "此行末尾缺少逗号");
+    Some(Fault::new(&rules::SYNTAX, before.range().start().to_usize()..end, message).rank(PARSER))
 }
 
 /// Indentation that mixes tabs and spaces.
@@ -287,11 +339,15 @@ fn said_by_parser(text: &str, lines: &Lines<'_>, error: &ParseError) -> Fault {
         ParseErrorType::ExpectedToken { expected: TokenKind::Colon, found: TokenKind::Equal } if opens_block => {
             Localized::both("`==` compares, `=` assigns", "比较用 `==`，赋值才用 `=`")
         }
+        _ if word == "else" && after.starts_with("if") => Localized::both("write `elif`", "请写成 `elif`"),
         ParseErrorType::ExpectedToken { expected: TokenKind::Colon, .. } if opens_block => Localized::both(
             format!("a line that begins with `{word}` ends with `:`"),
             format!("以 `{word}` 开头的行要以 `:` 结尾"),
         ),
-        _ if word == "else" && after.starts_with("if") => Localized::both("write `elif`", "请写成 `elif`"),
+        _ if is_keyword(before.trim()) && after.starts_with('=') => Localized::both(
+            format!("`{word}` is a keyword of Python and cannot be a name"),
+            format!("`{word}` 是 Python 的关键字，不能用作名字"),
+        ),
         _ if after.starts_with('&') && before.ends_with('&') => {
             Localized::both("Python writes `and`, `or`, `not`", "Python 里写作 `and`、`or`、`not`")
         }
@@ -305,4 +361,14 @@ fn said_by_parser(text: &str, lines: &Lines<'_>, error: &ParseError) -> Fault {
         _ => return fault,
     };
     fault.help(help)
+}
+
+/// Whether a word cannot be a name.
+fn is_keyword(word: &str) -> bool {
+    const KEYWORDS: &[&str] = &[
+        "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
+        "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass",
+        "raise", "return", "try", "while", "with", "yield",
+    ];
+    KEYWORDS.contains(&word)
 }

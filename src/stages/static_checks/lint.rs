@@ -71,11 +71,14 @@ impl<'a> Visitor<'a> for Body<'_> {
         match statement {
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) => return,
             Stmt::Try(statement) if asserts(&statement.body) => {
-                let swallowing = statement.handlers.iter().map(|ExceptHandler::ExceptHandler(handler)| handler);
-                self.lints.extend(swallowing.filter(|handler| swallows(handler)).map(|handler| Lint::Swallows {
-                    at: TextRange::at(handler.range.start(), 6.into()),
-                    test: self.test.to_owned(),
-                }));
+                // The first handler that takes it; those below never see it.
+                let handlers = statement.handlers.iter().map(|ExceptHandler::ExceptHandler(handler)| handler);
+                if let Some(handler) = { handlers }.find(|handler| takes_assertion(handler))
+                    && !tells(&handler.body)
+                {
+                    let at = TextRange::at(handler.range.start(), 6.into());
+                    self.lints.push(Lint::Swallows { at, test: self.test.to_owned() });
+                }
             }
             Stmt::Return(ast::StmtReturn { value: Some(value), range, .. }) if is_verdict(value) => {
                 self.lints.push(Lint::Returns { at: *range, test: self.test.to_owned() });
@@ -106,14 +109,13 @@ fn asserts(body: &[Stmt]) -> bool {
     visitor.0
 }
 
-/// Whether a handler takes an AssertionError and lets nobody know.
-fn swallows(handler: &ast::ExceptHandlerExceptHandler) -> bool {
-    let takes = match handler.type_.as_deref() {
+/// Whether a handler takes an AssertionError.
+fn takes_assertion(handler: &ast::ExceptHandlerExceptHandler) -> bool {
+    match handler.type_.as_deref() {
         None => true,
         Some(Expr::Tuple(tuple)) => tuple.elts.iter().any(is_assertion_error),
         Some(one) => is_assertion_error(one),
-    };
-    takes && !tells(&handler.body)
+    }
 }
 
 fn is_assertion_error(expression: &Expr) -> bool {
@@ -236,6 +238,7 @@ mod tests {
             "def test_a():\n try:\n  f()\n  assert False\n except ValueError:\n  pass\ntest_a()",
             "def test_a():\n try:\n  assert x\n except Exception:\n  raise\ntest_a()",
             "def test_a():\n try:\n  import torch\n except Exception:\n  return\n assert x\ntest_a()",
+            "def test_a():\n try:\n  assert x\n except AssertionError:\n  raise\n except Exception:\n  pass\ntest_a()",
             "def helper():\n try:\n  assert x\n except Exception:\n  pass",
         ] {
             assert_eq!(lints(&[fine]), [""; 0], "{fine}");

@@ -24,7 +24,7 @@ pub(super) fn parse(error: &Parse) -> Localized {
         Parse::TStringError(error) => interpolated("t-string", error),
         Parse::UnexpectedTokenAfterAsync(found) => both(
             format!("`def`, `with` or `for` has to follow `async`, not {}", token(*found).0),
-            format!("`async` 后面应为 `def`、`with` 或 `for`，而不是 {}", token(*found).1),
+            format!("`async` 后面应为 `def`、`with` 或 `for`，而不是{}", token(*found).1).trim_end().to_owned(),
         ),
         Parse::OtherError(message) => other(message),
         Parse::StringAnnotationError(message) => both(*message, *message),
@@ -108,7 +108,8 @@ fn fixed(error: &Parse) -> Localized {
 fn expected_token(expected: TokenKind, found: TokenKind) -> Localized {
     let (want_en, want_zh) = token(expected);
     let (got_en, got_zh) = token(found);
-    both(format!("{want_en} is missing before {got_en}"), format!("{got_zh} 之前缺少 {want_zh}"))
+    let zh = format!("{got_zh}之前缺少{want_zh}");
+    both(format!("{want_en} is missing before {got_en}"), zh.trim())
 }
 
 /// A token in both languages.
@@ -121,14 +122,15 @@ fn token(kind: TokenKind) -> (String, String) {
         TokenKind::Name => ("a name", "名字"),
         TokenKind::Int | TokenKind::Float | TokenKind::Complex => ("a number", "数字"),
         TokenKind::String => ("a string", "字符串"),
-        TokenKind::FStringStart | TokenKind::FStringMiddle | TokenKind::FStringEnd => ("an f-string", "f-string"),
-        TokenKind::TStringStart | TokenKind::TStringMiddle | TokenKind::TStringEnd => ("a t-string", "t-string"),
+        TokenKind::FStringStart | TokenKind::FStringMiddle | TokenKind::FStringEnd => ("an f-string", " f-string "),
+        TokenKind::TStringStart | TokenKind::TStringMiddle | TokenKind::TStringEnd => ("a t-string", " t-string "),
         TokenKind::IpyEscapeCommand => ("a magic or shell line", "魔法命令或 shell 命令"),
         TokenKind::Comment => ("a comment", "注释"),
         TokenKind::Unknown => ("an unknown character", "无法识别的字符"),
         symbol => {
             let text = symbol.to_string();
-            return (text.clone(), text);
+            // Chinese sets a space between its own characters and others.
+            return (text.clone(), format!(" {text} "));
         }
     };
     (en.to_owned(), zh.to_owned())
@@ -186,7 +188,16 @@ fn other(message: &str) -> Localized {
     let tidy = |text: &str| text.trim_end_matches('.').to_owned();
     let en = tidy(message);
     if let Some(clause) = message.strip_prefix("Expected an indented block after ") {
-        return both(format!("an indented block is missing after {clause}"), format!("{clause} 之后缺少缩进的代码块"));
+        let zh = [
+            (" statement", " 语句"),
+            (" clause", " 子句"),
+            (" block", " 分支"),
+            ("function definition", "函数定义"),
+            ("class definition", "类定义"),
+        ]
+        .iter()
+        .fold(clause.to_owned(), |text, (from, to)| text.replace(from, to));
+        return both(format!("an indented block is missing after the {clause}"), format!("{zh}之后缺少缩进的代码块"));
     }
     if let Some(rest) = message.strip_prefix("Expected an identifier, but found a keyword ") {
         let word = rest.split(' ').next().unwrap_or_default();
