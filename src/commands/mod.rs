@@ -2,6 +2,7 @@
 
 mod explain;
 mod init;
+mod merge;
 mod settings;
 
 use crate::Screen;
@@ -19,6 +20,7 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Init(args) => init::run(args, cli, screen),
         Command::Explain(args) => explain::run(args, screen),
         Command::Confine(args) => crate::stages::answers::confine(args),
+        Command::Merge(args) => merge::run(args, screen),
         Command::Settings => settings::run(cli, screen),
         Command::Completions(args) => {
             let mut script = Vec::new();
