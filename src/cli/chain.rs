@@ -1,5 +1,6 @@
 //! `verify all`.
 
+use super::answers::Partition;
 use super::smoke::BackendChoice;
 use crate::model::StageId;
 use clap::Args;
@@ -25,6 +26,9 @@ pub struct AllArgs {
     /// Run later stages although an earlier one failed; the exit status is 1 all the same
     #[arg(long)]
     pub keep_going: bool,
+    /// Test the notebooks of the Kth of N parts of the course; `verify merge` joins the reports
+    #[arg(long, value_name = "K/N")]
+    pub partition: Option<Partition>,
     /// Fail when the result file of a chosen project is missing
     #[arg(long)]
     pub require_results: bool,

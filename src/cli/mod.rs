@@ -93,6 +93,8 @@ pub enum Command {
     Normalize(NormalizeArgs),
     /// List, install or examine backends
     Backend(BackendArgs),
+    /// Join the reports of a run that was split with --partition
+    Merge(MergeArgs),
     /// Print the resolved settings and where each value comes from
     Settings,
     /// Write a commented verify.toml
@@ -107,6 +109,14 @@ pub enum Command {
     /// Build walls and become the interpreter of a notebook (internal)
     #[command(name = "__confine", hide = true)]
     Confine(ConfineArgs),
+}
+
+/// `verify merge`.
+#[derive(Debug, Clone, Args)]
+pub struct MergeArgs {
+    /// Reports in the format verify-report/v1
+    #[arg(value_name = "REPORT", required = true)]
+    pub reports: Vec<PathBuf>,
 }
 
 /// `verify init`.

@@ -5,6 +5,7 @@ mod compare;
 mod explain;
 mod init;
 mod normalize;
+mod merge;
 mod settings;
 
 use crate::Screen;
@@ -24,6 +25,7 @@ pub fn run(command: &Command, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunE
         Command::Explain(args) => explain::run(args, screen),
         Command::Backend(args) => backend::run(&args.command, cli, screen),
         Command::Confine(args) => crate::stages::answers::confine(args),
+        Command::Merge(args) => merge::run(args, screen),
         Command::Settings => settings::run(cli, screen),
         Command::Compare(args) => compare::run(args, cli, screen),
         Command::Normalize(args) => normalize::run(args, cli, screen),

@@ -115,6 +115,7 @@ pub struct Finding {
     pub at: Location,
     /// What fills the templates.
     pub args: Args,
+    message: Option<Localized>,
     help: Option<Localized>,
 }
 
@@ -126,13 +127,20 @@ impl Finding {
         if let Some(target) = &at.target {
             args.set("target", Localized::from(target));
         }
-        Finding { rule, severity: rule.severity, at, args, help: None }
+        Finding { rule, severity: rule.severity, at, args, message: None, help: None }
     }
 
     /// Fills one placeholder of the rule's texts. `path` and `target` are filled already.
     #[must_use]
     pub fn arg(mut self, name: &'static str, value: impl Into<Localized>) -> Self {
         self.args.set(name, value.into());
+        self
+    }
+
+    /// The message as another run said it, instead of the rule's filled template.
+    #[must_use]
+    pub fn said(mut self, message: impl Into<Localized>) -> Self {
+        self.message = Some(message.into());
         self
     }
 
@@ -152,7 +160,10 @@ impl Finding {
 
     /// The message in `lang`.
     pub fn message(&self, lang: Lang) -> String {
-        self.args.fill(self.rule.message.get(lang), lang)
+        match &self.message {
+            Some(message) => message.get(lang).to_owned(),
+            None => self.args.fill(self.rule.message.get(lang), lang),
+        }
     }
 
     /// What to do next, in `lang`; `None` where the rule has nothing to add.

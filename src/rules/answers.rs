@@ -185,6 +185,12 @@ super::rules! {
         why: "A wall that was asked for and is not there must not be passed over in silence."
            / "要求的隔离措施缺失时不能悄悄略过。";
     }
+    PROVED = "answers/proved" Note {
+        message: "changed answers and question areas that the tests were held against: {count}" / "用来检验测试的改动答案与题目区数量：{count}";
+        help: "" / "";
+        why: "`--prove` tests the tests: each answer function is changed on purpose, and what no test notices is listed."
+           / "`--prove` 检验测试本身：逐个故意改坏答案函数，列出没有测试能发现的改动。";
+    }
     UNTESTED = "answers/untested" Warning {
         message: "no test notices when {target} is wrong: {mutant}" / "{target} 出错时没有测试能发现：{mutant}";
         help: "add an assertion that depends on what {target} gives" / "请补充依赖 {target} 结果的断言";

@@ -1,1 +1,205 @@
 //! Cases of this domain: `fixtures/cases/answers`.
+
+use crate::support::{args, case, findings, project, report, scratch, verify};
+use rstest::rstest;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[rstest]
+fn cases(#[files("fixtures/cases/answers/*/case.json")] file: PathBuf) {
+    let folder = file.parent().unwrap();
+    let case = case(folder);
+    let copy = scratch(&folder.join("input"));
+    let before = tree(copy.path());
+    let mut command = verify(copy.path());
+    command.args(args(&case));
+    for (name, value) in case["env"].as_object().into_iter().flatten() {
+        command.env(name, value.as_str().unwrap());
+    }
+    let (code, report) = report(command);
+    check(&case, code, &report);
+    assert_eq!(tree(copy.path()), before, "the tree changed");
+    if let Some(needle) = case["no_process_left"].as_str() {
+        assert_eq!(alive(needle), None);
+    }
+}
+
+fn check(case: &Value, code: i32, report: &Value) {
+    let expect = &case["expect"];
+    let verdicts: BTreeMap<String, String> = items(report)
+        .map(|item| (item["path"].as_str().unwrap().to_owned(), item["status"].as_str().unwrap().to_owned()))
+        .collect();
+    let wanted: BTreeMap<String, String> = serde_json::from_value(expect["verdicts"].clone()).unwrap();
+    assert_eq!(verdicts, wanted, "{report:#}");
+    assert_eq!(i64::from(code), expect["exit"].as_i64().unwrap(), "{report:#}");
+    if let Some(finding) = expect["finding"].as_object() {
+        assert!(findings(report, None).any(|found| matches(finding, found)), "no {finding:?} in {report:#}");
+    }
+}
+
+fn items(report: &Value) -> impl Iterator<Item = &Value> {
+    report["stages"].as_array().unwrap().iter().flat_map(|stage| stage["items"].as_array().unwrap())
+}
+
+fn matches(wanted: &serde_json::Map<String, Value>, found: &Value) -> bool {
+    let place = ["path", "cell", "line"].iter().all(|key| wanted.get(*key).is_none_or(|value| found[*key] == *value));
+    let text = format!("{}\n{}", found["message"].as_str().unwrap(), found["help"].as_str().unwrap_or_default());
+    place && text.contains(wanted.get("contains").and_then(Value::as_str).unwrap_or_default())
+}
+
+fn tree(folder: &Path) -> BTreeMap<PathBuf, u64> {
+    walkdir::WalkDir::new(folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| (entry.path().to_path_buf(), if entry.file_type().is_file() { entry.metadata().unwrap().len() } else { 0 }))
+        .collect()
+}
+
+/// A living process whose command line holds a text.
+fn alive(needle: &str) -> Option<String> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
+        .find(|line| line.contains(needle))
+}
+
+/// A folder of notebooks with the fixture's shape: a good one, a wrong one, one that
+/// skips, one that is killed.
+fn course() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let folder = copy.path().join("course");
+    fs::create_dir(&folder).unwrap();
+    for (name, case) in [
+        ("a", "basic-pass"),
+        ("b", "error-inside-answer-is-located-there"),
+        ("c", "skip-marker-no-gpu"),
+        ("d", "killed-by-signal"),
+        ("e", "multiprocessing-spawn"),
+        ("f", "test-defined-but-never-called"),
+    ] {
+        let notebook = project(&format!("fixtures/cases/answers/{case}/input/nb.ipynb"));
+        fs::copy(notebook, folder.join(format!("{name}.ipynb"))).unwrap();
+    }
+    copy
+}
+
+fn judged(report: &Value) -> Vec<(String, String)> {
+    let item = |item: &Value| (item["path"].as_str().unwrap().to_owned(), item["status"].as_str().unwrap().to_owned());
+    items(report).map(item).collect()
+}
+
+/// What a report says, without times.
+fn told(report: &Value) -> (Vec<(String, String)>, Vec<String>) {
+    (judged(report), findings(report, None).map(|finding| format!("{finding:#}")).collect())
+}
+
+#[test]
+fn workers_and_preload_change_nothing_but_the_time() {
+    let copy = course();
+    let run = |options: &[&str]| {
+        let mut command = verify(copy.path());
+        command.args(["answers", "course", "--no-progress"]).args(options);
+        told(&report(command).1)
+    };
+    let alone = run(&["-j1", "--no-preload"]);
+    let verdicts: Vec<&str> = alone.0.iter().map(|(_, verdict)| verdict.as_str()).collect();
+    assert_eq!(verdicts, ["pass", "fail", "skip", "fail", "pass", "fail"]);
+    assert_eq!(run(&["-j4", "--no-preload"]), alone);
+    assert_eq!(run(&["-j1"]), alone);
+    assert_eq!(run(&["-j4"]), alone);
+}
+
+#[test]
+fn modes_give_one_item_each() {
+    let copy = course();
+    let mut command = verify(copy.path());
+    command.args(["answers", "course/a.ipynb", "--mode", "both"]);
+    let (code, report) = report(command);
+    let modes: Vec<(&str, &str)> =
+        items(&report).map(|item| (item["mode"].as_str().unwrap(), item["status"].as_str().unwrap())).collect();
+    assert_eq!((code, modes), (0, vec![("question", "expected_fail"), ("answer", "pass")]));
+}
+
+#[test]
+fn parts_of_a_course_are_disjoint_and_complete() {
+    let copy = course();
+    let mut all = Vec::new();
+    for part in ["1/3", "2/3", "3/3"] {
+        let mut command = verify(copy.path());
+        command.args(["answers", "course", "--partition", part]);
+        let judged = judged(&report(command).1);
+        assert_eq!(judged.len(), 2);
+        all.extend(judged.into_iter().map(|(path, _)| path));
+    }
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 6);
+}
+
+#[test]
+fn a_missing_interpreter_is_said_once_and_counted_per_notebook() {
+    let copy = course();
+    let mut command = verify(copy.path());
+    command.args(["answers", "course", "--python", "./no/such/python"]);
+    let (code, report) = report(command);
+    assert_eq!(code, 1);
+    assert!(judged(&report).iter().all(|(_, verdict)| verdict == "error"));
+    let errors: Vec<&str> = findings(&report, Some("error")).map(|finding| finding["rule"].as_str().unwrap()).collect();
+    assert_eq!(errors, ["answers/no-python"]);
+}
+
+#[test]
+fn without_walls_a_changed_repository_is_an_error_that_names_the_file() {
+    let copy = scratch(&project("fixtures/cases/answers/sibling-data-file/input"));
+    let notebook = copy.path().join("course/nb.ipynb");
+    let text = fs::read_to_string(&notebook).unwrap();
+    let written = text.replacen("data = [", "open('data/new.txt', 'w').write('x')\\ndata = [", 1);
+    assert_ne!(text, written);
+    fs::write(&notebook, written).unwrap();
+    let mut command = verify(copy.path());
+    command.args(["answers", "course/nb.ipynb", "--sandbox", "off"]);
+    let (code, report) = report(command);
+    let errors: Vec<&Value> = findings(&report, Some("error")).collect();
+    assert_eq!(code, 1);
+    assert_eq!((errors.len(), &errors[0]["rule"], &errors[0]["path"]), (1, &Value::from("answers/changed-files"), &Value::from("course/data/new.txt")));
+}
+
+#[test]
+fn in_the_chain_a_course_without_notebooks_is_skipped_with_a_reason() {
+    let copy = tempfile::tempdir().unwrap();
+    let mut command = verify(copy.path());
+    command.args(["all", "--only", "answers"]);
+    let (_, report) = report(command);
+    assert_eq!(report["stages"][0]["status"], "skipped");
+    assert!(report["stages"][0]["reason"].as_str().unwrap().contains("02_PyTorch_Algorithms"));
+    verify(copy.path()).arg("answers").assert().code(2);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_everything_at_once() {
+    let copy = scratch(&project("fixtures/cases/answers/detached-child-outlives-timeout/input"));
+    let notebook = copy.path().join("nb.ipynb");
+    let text = fs::read_to_string(&notebook).unwrap().replace("47.375", "47.875");
+    fs::write(&notebook, text).unwrap();
+    let began = std::time::Instant::now();
+    let program = assert_cmd::cargo::cargo_bin("verify");
+    let mut child = std::process::Command::new(program)
+        .args(["answers", "nb.ipynb", "--timeout", "60", "--format", "json", "--no-progress"])
+        .current_dir(copy.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    while alive("time.sleep(47.875)").is_none() {
+        assert!(began.elapsed().as_secs() < 30, "the notebook did not start");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(alive("time.sleep(47.875)"), None);
+}

@@ -13,10 +13,13 @@ mod child;
 mod code;
 mod events;
 mod interpreter;
+mod mutants;
 mod names;
 mod output;
 mod plan;
+#[cfg_attr(not(unix), allow(dead_code, reason = "processes are followed on Unix only"))]
 mod processes;
+mod prove;
 mod runner;
 mod sandbox;
 mod scratch;
@@ -266,6 +269,11 @@ fn run_all(ctx: &Context, args: &AnswersArgs, jobs: &[Job<'_>], findings: &mut V
     // Where writing is walled off, nothing a notebook does can change the repository.
     let before = runner.walls.writable.is_none().then(|| Tree::of(&ctx.root));
     let done = work(ctx, &runner, jobs, wishes.jobs);
+    if args.prove {
+        let (unnoticed, tried) = prove::prove(ctx, &runner, jobs, &done, wishes.jobs);
+        findings.extend(unnoticed);
+        findings.push(Finding::new(&table::PROVED, Location::file(RepoPath::new("."))).arg("count", tried));
+    }
     if let Some(before) = before {
         findings.extend(changed_files(ctx, &before.changes(&Tree::of(&ctx.root))));
     }

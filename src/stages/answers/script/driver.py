@@ -41,7 +41,7 @@ class Channel:
         self.write = os.write
         self.dumps = json.dumps
 
-    def send(self, kind, **event):
+    def send(self, kind, /, **event):
         event["event"] = kind
         line = self.nonce + self.dumps(event, ensure_ascii=False) + "\n"
         data = line.encode("utf-8", "backslashreplace")

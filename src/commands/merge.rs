@@ -1,0 +1,246 @@
+//! `verify merge`: joins the reports of a run that was split over machines.
+
+use crate::Screen;
+use crate::cli::MergeArgs;
+use crate::error::RunError;
+use crate::model::{
+    Finding, Item, ItemStatus, Localized, Location, Outcome, RepoPath, RunReport, Severity, StageId, StageRun, Status,
+    Summary,
+};
+use crate::rules;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+#[derive(Deserialize)]
+struct WireReport {
+    schema_version: String,
+    exit_code: i32,
+    duration_ms: u64,
+    error: Option<WireFault>,
+    stages: Vec<WireStage>,
+}
+
+#[derive(Deserialize)]
+struct WireFault {
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct WireStage {
+    stage: StageId,
+    status: Status,
+    blocked_by: Option<StageId>,
+    reason: Option<String>,
+    #[serde(default)]
+    duration_ms: u64,
+    #[serde(default)]
+    summary: BTreeMap<String, u64>,
+    #[serde(default)]
+    items: Vec<WireItem>,
+    #[serde(default)]
+    findings: Vec<WireFinding>,
+}
+
+#[derive(Deserialize)]
+struct WireItem {
+    path: String,
+    status: ItemStatus,
+    mode: Option<String>,
+    project: Option<u32>,
+    duration_ms: Option<u64>,
+    claimed: Option<String>,
+    max_decision: Option<String>,
+    detail: Option<String>,
+    #[serde(default)]
+    next_steps: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct WireFinding {
+    rule: String,
+    severity: Severity,
+    message: String,
+    path: String,
+    cell: Option<u32>,
+    line: Option<u32>,
+    column: Option<u32>,
+    target: Option<String>,
+    help: Option<String>,
+}
+
+/// Joins reports and shows the whole.
+///
+/// # Errors
+/// A file is no report of this version, or belongs to a run that checked nothing.
+pub(super) fn run(args: &MergeArgs, screen: &Screen<'_>) -> Result<u8, RunError> {
+    let reports = args.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    screen.show(&merge(reports)?)
+}
+
+fn read(path: &Path) -> Result<WireReport, RunError> {
+    let bytes = std::fs::read(path).map_err(|error| RunError::file(path, error))?;
+    let shown = path.display();
+    let report: WireReport = serde_json::from_slice(&bytes).map_err(|error| {
+        RunError::usage(
+            Localized::both(
+                format!("{shown} is no verify-report/v1: {error}"),
+                format!("{shown} 不是 verify-report/v1：{error}"),
+            ),
+            Localized::both("give reports written with `--output json=FILE`", "请提供用 `--output json=FILE` 写出的报告"),
+        )
+    })?;
+    if report.schema_version != crate::render::v1::SCHEMA_VERSION {
+        let version = &report.schema_version;
+        return Err(RunError::usage(
+            Localized::both(format!("{shown} is a report of version {version}"), format!("{shown} 的报告版本是 {version}")),
+            Localized::both("merge it with the program that wrote it", "请用写出该报告的程序合并"),
+        ));
+    }
+    if let Some(fault) = &report.error {
+        // A part that checked nothing must not vanish in a whole that looks complete.
+        return Err(RunError::usage(
+            Localized::both(
+                format!("{shown}: this part checked nothing: {}", fault.message),
+                format!("{shown}：这一部分什么也没有检查：{}", fault.message),
+            ),
+            Localized::both("correct and repeat that part", "请修正后重新运行该部分"),
+        ));
+    }
+    Ok(report)
+}
+
+/// Joins what was read. Parts run side by side, so the whole took as long as the longest.
+fn merge(reports: Vec<WireReport>) -> Result<RunReport, RunError> {
+    let mut whole = RunReport::default();
+    let mut stages: BTreeMap<StageId, Vec<WireStage>> = BTreeMap::new();
+    for report in reports {
+        whole.duration = whole.duration.max(Duration::from_millis(report.duration_ms));
+        whole.interrupted = whole.interrupted.or((report.exit_code >= 128).then_some(report.exit_code));
+        for stage in report.stages {
+            stages.entry(stage.stage).or_default().push(stage);
+        }
+    }
+    for (stage, parts) in stages {
+        let duration = Duration::from_millis(parts.iter().map(|part| part.duration_ms).max().unwrap_or(0));
+        whole.stages.push(StageRun { stage, outcome: outcome(parts)?, duration });
+    }
+    Ok(whole)
+}
+
+fn outcome(parts: Vec<WireStage>) -> Result<Outcome, RunError> {
+    let ran = |part: &WireStage| matches!(part.status, Status::Pass | Status::Fail);
+    if !parts.iter().any(ran) {
+        let blocked = parts.iter().find_map(|part| part.blocked_by);
+        let reason = parts.into_iter().find_map(|part| part.reason).unwrap_or_default();
+        return Ok(blocked.map_or_else(|| Outcome::skipped(reason), |by| Outcome::Blocked { by }));
+    }
+    let (mut counts, mut items, mut findings) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    for part in parts {
+        for (name, count) in part.summary {
+            let known: &mut u64 = counts.entry(name).or_default();
+            *known = count.max(*known);
+        }
+        part.items.into_iter().map(item).for_each(|item| add_item(&mut items, item));
+        for wire in part.findings {
+            let finding = finding(wire)?;
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
+    }
+    let items: Vec<Item> = items.into_values().collect();
+    // Only notebooks are split; a stage without items saw the same files in every part.
+    let summary = if items.is_empty() { counted(counts) } else { Summary::of_items(&items) };
+    Ok(Outcome::ran(1, summary, items, findings))
+}
+
+/// One entry per file and mode; where parts disagree the failure stays.
+fn add_item(items: &mut BTreeMap<(String, Option<&'static str>), Item>, item: Item) {
+    let key = (item.path.as_str().to_owned(), item.mode);
+    match items.get_mut(&key) {
+        Some(known) if known.status.is_failure() || !item.status.is_failure() => {}
+        _ => {
+            items.insert(key, item);
+        }
+    }
+}
+
+fn counted(counts: BTreeMap<String, u64>) -> Summary {
+    counts.into_iter().fold(Summary::new(), |summary, (name, count)| {
+        // A few short names once per process: the summary holds names of the program.
+        summary.with(Box::leak(name.into_boxed_str()), count)
+    })
+}
+
+fn item(wire: WireItem) -> Item {
+    Item {
+        mode: wire.mode.and_then(|mode| ["answer", "question"].into_iter().find(|known| *known == mode)),
+        project: wire.project,
+        duration: wire.duration_ms.map(Duration::from_millis),
+        claimed: wire.claimed,
+        max_decision: wire.max_decision,
+        detail: wire.detail.map(Localized::from),
+        next_steps: wire.next_steps.into_iter().map(Localized::from).collect(),
+        ..Item::new(RepoPath::new(wire.path), wire.status)
+    }
+}
+
+fn finding(wire: WireFinding) -> Result<Finding, RunError> {
+    let Some(rule) = rules::find(&wire.rule) else {
+        return Err(RunError::usage(
+            Localized::both(format!("there is no rule `{}`", wire.rule), format!("没有规则 `{}`", wire.rule)),
+            Localized::both("merge with the version that wrote the reports", "请用写出这些报告的版本合并"),
+        ));
+    };
+    let mut at = Location::file(RepoPath::new(wire.path)).cell(wire.cell).line(wire.line).column(wire.column);
+    at.target = wire.target;
+    let finding = Finding::new(rule, at).severity(wire.severity).said(wire.message);
+    Ok(finding.help(wire.help.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(path: &str, status: &str, exit: i32) -> WireReport {
+        let findings = serde_json::json!([{
+            "rule": "answers/sandbox", "severity": "note", "message": "walls {held}", "path": "."
+        }]);
+        serde_json::from_value(serde_json::json!({
+            "schema_version": "verify-report/v1", "exit_code": exit, "duration_ms": 5,
+            "stages": [
+                {"stage": "static", "status": "pass", "summary": {"files": 2}},
+                {"stage": "answers", "status": status, "duration_ms": 4,
+                 "items": [{"path": path, "status": status, "mode": "answer"}], "findings": findings},
+            ],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn parts_add_up_and_one_failure_fails_the_whole() {
+        let whole = merge(vec![part("b.ipynb", "pass", 0), part("a.ipynb", "fail", 1)]).unwrap();
+        assert_eq!((whole.exit_code(), whole.stages.len()), (1, 2));
+        let answers = &whole.stages[1].outcome;
+        let paths: Vec<&str> = answers.items().iter().map(|item| item.path.as_str()).collect();
+        assert_eq!(paths, ["a.ipynb", "b.ipynb"]);
+        assert_eq!(answers.findings().len(), 1);
+        assert_eq!(answers.findings()[0].message(crate::model::Lang::En), "walls {held}");
+        let Outcome::Ran { summary, .. } = &whole.stages[0].outcome else { panic!("static ran") };
+        assert_eq!(summary.iter().collect::<Vec<_>>(), [("files", 2)]);
+    }
+
+    #[test]
+    fn an_interrupted_part_interrupts_the_whole() {
+        let whole = merge(vec![part("a.ipynb", "pass", 0), part("b.ipynb", "pass", 130)]).unwrap();
+        assert_eq!(whole.exit_code(), 130);
+    }
+
+    #[test]
+    fn a_failure_is_not_outvoted() {
+        let whole = merge(vec![part("a.ipynb", "fail", 1), part("a.ipynb", "pass", 0)]).unwrap();
+        assert_eq!(whole.stages[1].outcome.items()[0].status, ItemStatus::Fail);
+    }
+}
