@@ -113,7 +113,12 @@ impl Comparison {
                 strategy_metrics: &[],
             }));
         }
-        Some(Comparison { sides, conclusions, boundary: compare::boundary(*baseline), tail: ctx.settings.conclude.p99_min_samples })
+        Some(Comparison {
+            sides,
+            conclusions,
+            boundary: compare::boundary(*baseline),
+            tail: ctx.settings.conclude.p99_min_samples,
+        })
     }
 
     fn human(&self, lang: Lang) -> String {
@@ -229,7 +234,9 @@ impl Comparison {
                 wrote = true;
             }
         }
-        for side in self.sides.iter().filter(|side| side.has_tail() && side.samples.is_some_and(|n| n < f64::from(self.tail))) {
+        for side in
+            self.sides.iter().filter(|side| side.has_tail() && side.samples.is_some_and(|n| n < f64::from(self.tail)))
+        {
             let n = figure(side.samples);
             let text = Localized::both(
                 format!("P99 from {n} samples is their maximum"),

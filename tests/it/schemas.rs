@@ -11,7 +11,11 @@ use verify::render::v1::Report;
 
 /// Every published schema: its file name below `schemas/`, and what generates it.
 fn published() -> Vec<(&'static str, Value)> {
-    vec![("verify-report-v1.schema.json", report_schema()), ("verify-toml.schema.json", settings_schema())]
+    vec![
+        ("verify-report-v1.schema.json", report_schema()),
+        ("verify-toml.schema.json", settings_schema()),
+        ("inference-benchmark-v1.schema.json", verify::results::v1::json_schema().to_value()),
+    ]
 }
 
 /// What the program writes: a member that is always written is required.
