@@ -80,12 +80,13 @@ fn matching(ctx: &Context, pattern: &Path) -> Result<Vec<Candidate>, RunError> {
 /// Every JSON file below a folder, sorted; earlier results in `history/` are left out.
 /// What git ignores counts all the same: a measurement is often not committed.
 pub fn below(ctx: &Context, folder: &Path) -> Vec<Candidate> {
-    let entered = |entry: &walkdir::DirEntry| {
+    let left_out = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
-        entry.depth() == 0
-            || !(name.starts_with('.') || entry.file_type().is_dir() && name == HISTORY)
-                && !ctx.excludes.matches(&ctx.repo_path(entry.path()))
+        name.starts_with('.')
+            || (entry.file_type().is_dir() && name == HISTORY)
+            || ctx.excludes.matches(&ctx.repo_path(entry.path()))
     };
+    let entered = |entry: &walkdir::DirEntry| entry.depth() == 0 || !left_out(entry);
     let walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(entered);
     let mut files: Vec<Candidate> = walk
         .flatten()

@@ -267,3 +267,102 @@ fn finish(migrated: Migrated, notes: Vec<Localized>, request: &Request<'_>) -> M
     let marks = gate::judge(&json::read(&text), request.source_path).marks;
     Migration { text, kind: migrated.kind, defaults: migrated.defaults, notes, is_result: migrated.is_result, marks }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request(stated: &Stated) -> Request<'_> {
+        Request {
+            source_path: "66.json",
+            source_sha256: "",
+            from: SourceFormat::Auto,
+            line: None,
+            index: None,
+            group: None,
+            stated,
+            projects: &[66],
+        }
+    }
+
+    /// Reports of every kind that is read, to be damaged.
+    const SEEDS: [&str; 8] = [
+        include_str!("../../fixtures/legacy-results/03_raw_with_results_usage.json"),
+        include_str!("../../fixtures/legacy-results/05_raw_repeats_with_runs.json"),
+        include_str!("../../fixtures/legacy-results/08_failure_record_backend_start.json"),
+        include_str!("../../fixtures/legacy-results/10_bare_v1_late_normalizer_output.json"),
+        include_str!("../../fixtures/legacy-results/12_enveloped_late_notebook_extras.json"),
+        include_str!("../../fixtures/legacy-results/13_manifest_69_prefix_cache.json"),
+        include_str!("../../fixtures/cases/normalize/vllm-bench-serve-latencies/input/raw.json"),
+        include_str!("../../fixtures/cases/normalize/guidellm-sweep/input/raw.json"),
+    ];
+
+    /// What stands where something else was expected.
+    fn odd() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("null".to_owned()),
+            Just("NaN".to_owned()),
+            Just("-Infinity".to_owned()),
+            Just("1e999".to_owned()),
+            Just("{}".to_owned()),
+            Just("[]".to_owned()),
+            Just("[1, \"\"]".to_owned()),
+            Just("{\"p50\": \"x\"}".to_owned()),
+            Just("\"http://a:b@c/\"".to_owned()),
+            Just("\"\\ud800\"".to_owned()),
+            Just("true".to_owned()),
+            any::<f64>().prop_map(|number| number.to_string()),
+            any::<i64>().prop_map(|number| number.to_string()),
+            "\\PC{0,8}".prop_map(|text| serde_json::to_string(&text).unwrap_or_default()),
+            "\\PC{0,8}",
+        ]
+    }
+
+    /// A report in which some scalar values were replaced.
+    fn damaged() -> impl Strategy<Value = String> {
+        (0..SEEDS.len(), prop::collection::vec((any::<prop::sample::Index>(), odd()), 0..4)).prop_map(
+            |(seed, changes)| {
+                let mut text = SEEDS[seed].to_owned();
+                for (index, odd) in changes {
+                    let starts: Vec<usize> = text.match_indices(": ").map(|(at, _)| at + 2).collect();
+                    if starts.is_empty() {
+                        break;
+                    }
+                    let start = starts[index.index(starts.len())];
+                    let end = text[start..].find([',', '}', ']', '\n']).map_or(text.len(), |at| start + at);
+                    text.replace_range(start..end, &odd);
+                }
+                text
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever stands in a report: no panic, strict JSON without credentials comes
+        /// out, and migrating that again changes nothing.
+        #[test]
+        fn damaged_reports_become_sound_documents_or_refusals(text in damaged()) {
+            let stated = Stated::default();
+            if let Ok(migration) = migrate(&text, &request(&stated)) {
+                let document = json::read(&migration.text);
+                prop_assert!(document.faults.is_empty(), "{:?}", document.faults);
+                prop_assert!(!migration.text.contains("a:b@c"));
+                let again = migrate(&migration.text, &request(&stated)).expect("its own output is readable");
+                let inner = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["normalized_result"].take();
+                if inner(&migration.text).is_object() {
+                    prop_assert_eq!(inner(&again.text), inner(&migration.text));
+                }
+            }
+        }
+
+        /// Any text at all.
+        #[test]
+        fn any_text_is_answered(text in "\\PC{0,64}") {
+            let stated = Stated::default();
+            let _ = migrate(&text, &request(&stated));
+        }
+    }
+}

@@ -15,19 +15,19 @@ super::rules! {
            / "启动失败对策略什么也证明不了。";
     }
     FAILED_REQUESTS = "evidence/failed-requests" Note {
-        message: "{value} requests failed; their latencies are in no figure" / "有 {value} 个请求失败，它们的延迟没有计入任何指标";
+        message: "failed requests: {value}; their latencies are in no figure" / "有 {value} 个请求失败，它们的延迟没有计入任何指标";
         help: "find out why they failed, then measure again" / "请查明失败原因后重新测量";
         why: "The slowest requests are often the ones that fail: what is left looks better than it is."
            / "失败的往往正是最慢的请求，剩下的看起来比实际更好。";
     }
     SINGLE_RUN = "evidence/single-run" Note {
-        message: "{value} measured runs; {wanted} are needed" / "只测了 {value} 轮，需要 {wanted} 轮";
+        message: "measured runs: {value}; {wanted} are needed" / "只测了 {value} 轮，需要 {wanted} 轮";
         help: "repeat the run with the same configuration" / "请用相同配置重复运行";
         why: "One run cannot tell an effect from chance."
            / "单次运行分不清效果与偶然。";
     }
     TOO_FEW_SAMPLES = "evidence/too-few-samples" Note {
-        message: "{value} samples; {wanted} are needed" / "只有 {value} 个样本，需要 {wanted} 个";
+        message: "samples: {value}; {wanted} are needed" / "只有 {value} 个样本，需要 {wanted} 个";
         help: "enlarge the workload or repeat it" / "请扩大工作负载或增加轮次";
         why: "A handful of requests is a smoke run."
            / "寥寥几个请求只是冒烟运行。";
@@ -45,7 +45,7 @@ super::rules! {
            / "如果允许答错，什么策略都很快。";
     }
     QUALITY_TOO_FEW_PROBES = "evidence/quality-too-few-probes" Note {
-        message: "quality from {value} probes; {wanted} are needed" / "质量只来自 {value} 个探针，需要 {wanted} 个";
+        message: "quality probes: {value}; {wanted} are needed" / "质量只来自 {value} 个探针，需要 {wanted} 个";
         help: "5 to 20 fixed probes are enough" / "5 到 20 个固定探针即可";
         why: "Two probes that agree say little about the third."
            / "两个探针一致，并不能说明第三个。";

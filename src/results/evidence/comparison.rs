@@ -2,6 +2,7 @@
 
 use super::{Case, Effort, Facts, Reason, plain};
 use crate::model::Localized;
+use crate::results::gate::is_placeholder;
 use crate::results::json::{Kind, Node};
 use crate::rules::evidence as rules;
 use std::collections::BTreeMap;
@@ -55,7 +56,9 @@ pub fn differences(candidate: Facts<'_>, baseline: Facts<'_>) -> Vec<Difference>
     for name in names {
         let value = |side: &BTreeMap<String, String>| side.get(name).cloned().unwrap_or_else(|| "null".to_owned());
         let (ours, theirs) = (value(&ours), value(&theirs));
-        if ours != theirs && !NOT_VARIABLES.contains(&name.as_str()) {
+        // A placeholder says nothing, not even that something was changed.
+        let unknown = is_placeholder(&ours) || is_placeholder(&theirs);
+        if ours != theirs && !unknown && !NOT_VARIABLES.contains(&name.as_str()) {
             let group = LINKED.iter().find(|(_, members)| members.contains(&name.as_str()));
             let variable = group.map_or(name.as_str(), |(group, _)| *group);
             found.entry(variable.to_owned()).or_default().push((name.clone(), ours, theirs));
@@ -69,7 +72,8 @@ fn settings(facts: Facts<'_>) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     for path in [&["config"][..], &["config", "settings"]] {
         for member in facts.node(path).map(Node::members).unwrap_or_default() {
-            if !member.value.is_null() && !(path.len() == 1 && member.key == "settings") {
+            let nested = path.len() == 1 && member.key == "settings";
+            if !nested && !member.value.is_null() {
                 out.insert(member.key.to_string(), comparable(&member.value));
             }
         }

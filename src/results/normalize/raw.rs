@@ -192,11 +192,10 @@ fn metrics(report: Report<'_>, draft: &mut Draft<'_>) {
     draft.successful = report.number(&["metrics", "successful_requests"]);
     draft.failed = report.number(&["metrics", "failed_requests"]);
     draft.duration_s = report.number(&["metrics", "duration_s"]);
-    let either = |name: &str| match report.number(&[name]) {
-        Value::Null => report.number(&["metrics", name]),
+    draft.peak_memory_mb = match report.number(&["peak_memory_mb"]) {
+        Value::Null => report.number(&["metrics", "peak_memory_mb"]),
         value => value,
     };
-    draft.peak_memory_mb = either("peak_memory_mb");
     draft.peak_memory_scope =
         report.text(&["peak_memory_scope"]).or_else(|| report.text(&["metrics", "peak_memory_scope"]));
     for name in LATE_METRICS {
@@ -229,8 +228,8 @@ fn distribution(report: Report<'_>, name: &str, draft: &mut Draft<'_>) -> Value 
     match &node.kind {
         Kind::Number(_) => to_value(report.text, node),
         Kind::Object(members) => {
-            let measured = |key: &&str| node.get(key).and_then(Node::number).is_some();
-            if !members.is_empty() && STATISTICS.iter().any(|key| measured(&key)) {
+            let measured = |key: &str| node.get(key).and_then(Node::number).is_some();
+            if !members.is_empty() && STATISTICS.iter().any(|key| measured(key)) {
                 to_value(report.text, node)
             } else {
                 Value::Null
