@@ -247,7 +247,10 @@ fn the_smoke_stage_shows_a_backend_that_exits_at_once() {
     assert!(said.contains("exit code 1") && said.contains("model file is damaged"), "{said}");
     let results = "benchmarks/results/69_prefix_cache";
     let bytes = |folder: &Path, end: &str| fs::read(folder.join(format!("{results}{end}"))).unwrap();
-    assert!(bytes(copy.path(), ".json") == bytes(&project("fixtures/course-broken"), ".json"), "the result was touched");
+    assert!(
+        bytes(copy.path(), ".json") == bytes(&project("fixtures/course-broken"), ".json"),
+        "the result was touched"
+    );
     assert!(!bytes(copy.path(), ".failure.json").is_empty());
 }
 
@@ -274,4 +277,9 @@ fn keep_going_shows_a_fault_in_every_stage_and_still_exits_1() {
     assert_eq!(code, 1);
     let stages = report["stages"].as_array().unwrap();
     assert!(stages.iter().all(|stage| stage["status"] == "fail"), "{report:#}");
+    for stage in stages {
+        let errors: Vec<&Value> =
+            stage["findings"].as_array().unwrap().iter().filter(|finding| finding["severity"] == "error").collect();
+        assert_eq!(errors.len(), 1, "{}: {errors:#?}", stage["stage"]);
+    }
 }
