@@ -125,7 +125,9 @@ fn run_jobs(ctx: &Context, jobs: &[Job], keep_going: bool, mut chain: stages::Ch
         if outcome.status() == Status::Fail {
             failed = failed.or(Some(stage));
         }
-        chain.smoke_ran |= stage == StageId::Smoke && matches!(outcome, Outcome::Ran { .. });
+        if stage == StageId::Smoke {
+            chain.smoke_ran.extend(outcome.items().iter().filter_map(|item| item.project));
+        }
         report.stages.push(StageRun { stage, outcome, duration: began.elapsed() });
     }
     report.duration = started.elapsed();

@@ -8,12 +8,12 @@ pub mod smoke;
 pub mod static_checks;
 
 /// What a stage of the chain may know about the run it is part of.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Chain {
     /// Part of `verify all`.
     pub in_chain: bool,
     /// `--require-results`: the result file of a chosen project must be there.
     pub require_results: bool,
-    /// The smoke stage of this run ran.
-    pub smoke_ran: bool,
+    /// Projects whose smoke ran in this run.
+    pub smoke_ran: Vec<u32>,
 }

@@ -2,7 +2,7 @@
 
 use super::Chain;
 use crate::cli::SchemaArgs;
-use crate::config::SchemaLevel;
+use crate::config::{Project, SchemaLevel};
 use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
@@ -37,17 +37,18 @@ pub fn run(ctx: &Context, args: &SchemaArgs, chain: &Chain) -> Result<Outcome, R
 /// What is in the results folder, and what the chain demands to be there.
 fn of_results_folder(ctx: &Context, chain: &Chain) -> Vec<Candidate> {
     let mut found = files::of_run(ctx);
-    if chain.require_results || chain.smoke_ran {
-        for project in ctx.chosen_projects().filter(|project| !project.result.is_empty()) {
-            let path = files::project_files(ctx, project).result;
-            match found.iter_mut().find(|file| file.path == path) {
-                // Demanded by name: another contract in its place is a failure.
-                Some(file) => file.named = true,
-                None => found.push(Candidate { path, named: true }),
-            }
+    let demanded = |project: &&Project| {
+        !project.result.is_empty() && (chain.require_results || chain.smoke_ran.contains(&project.id))
+    };
+    for project in ctx.chosen_projects().filter(demanded) {
+        let path = files::project_files(ctx, project).result;
+        match found.iter_mut().find(|file| file.path == path) {
+            // Demanded by name: another contract in its place is a failure.
+            Some(file) => file.named = true,
+            None => found.push(Candidate { path, named: true }),
         }
-        found.sort();
     }
+    found.sort();
     found
 }
 

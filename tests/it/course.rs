@@ -158,8 +158,47 @@ fn the_measuring_tool_says_that_nobody_answers() {
     assert!(!output.exists());
 }
 
+#[test]
+fn the_example_course_passes_and_stays_as_it_was() {
+    let copy = clean_copy("fixtures/course");
+    let before = tree(copy.path());
+    let mut command = verify(copy.path());
+    command.arg("all");
+    let (code, report) = report(command);
+    let wrong: Vec<&Value> = findings(&report, None).filter(|finding| finding["severity"] != "note").collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!((code, &report["status"]), (0, &Value::from("pass")));
+    for name in ["static", "answers", "links", "schema"] {
+        assert_eq!(stage(&report, name)["status"], "pass", "{name}");
+    }
+    assert_eq!(stage(&report, "smoke")["status"], "skipped");
+    assert!(!stage(&report, "smoke")["reason"].as_str().unwrap().is_empty());
+    assert_eq!(stage(&report, "answers")["summary"], serde_json::json!({"pass": 5}));
+    assert!(tree(copy.path()) == before, "the run changed the course");
+}
+
+#[test]
+fn every_question_of_the_example_course_is_still_open() {
+    let copy = clean_copy("fixtures/course");
+    let mut command = verify(copy.path());
+    command.args(["answers", "--mode", "question"]);
+    let (code, report) = report(command);
+    let items = stage(&report, "answers")["items"].as_array().unwrap();
+    let statuses: Vec<&str> = items.iter().map(|item| item["status"].as_str().unwrap()).collect();
+    assert_eq!((code, statuses), (0, vec!["expected_fail"; 5]));
+}
+
 /// Stage, file, cell, line, and a rule or what its id begins with.
 #[rstest]
+#[case::a_full_width_bracket("static", "00_Prerequisites/01_Python_Warmup.ipynb", Some(3), Some(2), "static/")]
+#[case::a_wrong_answer(
+    "answers",
+    "02_PyTorch_Algorithms/69_Prefix_Caching_Benchmark.ipynb",
+    Some(4),
+    Some(4),
+    "answers/test-failed"
+)]
+#[case::a_page_that_was_not_written("links", "docs/index.md", None, Some(4), "links/missing-file")]
 #[case::a_result_without_ttft(
     "schema",
     "benchmarks/results/published/66_missing_ttft.json",
@@ -216,13 +255,31 @@ fn the_smoke_stage_shows_a_backend_that_exits_at_once() {
 }
 
 #[test]
-fn what_the_example_course_publishes_satisfies_the_contract() {
-    let copy = clean_copy("fixtures/course");
-    let before = tree(copy.path());
+fn the_first_fault_blocks_every_later_stage() {
+    let copy = clean_copy("fixtures/course-broken");
     let mut command = verify(copy.path());
-    command.args(["all", "--from", "schema"]);
+    command.arg("all");
     let (code, report) = report(command);
-    assert_eq!((code, &stage(&report, "schema")["summary"]), (0, &serde_json::json!({"ok": 2})));
-    assert_eq!(stage(&report, "conclude")["status"], "skipped", "nothing was measured: {report:#}");
-    assert!(tree(copy.path()) == before, "the run changed the course");
+    assert_eq!(code, 1);
+    assert_eq!(stage(&report, "static")["status"], "fail");
+    for name in ["answers", "links", "smoke", "schema", "conclude"] {
+        let stage = stage(&report, name);
+        assert_eq!((&stage["status"], &stage["blocked_by"]), (&"blocked".into(), &"static".into()), "{name}");
+    }
+}
+
+#[test]
+fn keep_going_shows_a_fault_in_every_stage_and_still_exits_1() {
+    let copy = clean_copy("fixtures/course-broken");
+    let mut command = verify(copy.path());
+    command.args(["all", "--keep-going"]);
+    let (code, report) = report(command);
+    assert_eq!(code, 1);
+    let stages = report["stages"].as_array().unwrap();
+    assert!(stages.iter().all(|stage| stage["status"] == "fail"), "{report:#}");
+    for stage in stages {
+        let errors: Vec<&Value> =
+            stage["findings"].as_array().unwrap().iter().filter(|finding| finding["severity"] == "error").collect();
+        assert_eq!(errors.len(), 1, "{}: {errors:#?}", stage["stage"]);
+    }
 }
