@@ -52,9 +52,6 @@ pub fn usage_exit(error: &clap::Error) -> ExitCode {
 
 /// Runs one command; the result is the exit code of the process.
 pub fn run(cli: &Cli) -> u8 {
-    if matches!(cli.command, Command::Guard) {
-        return process::guard();
-    }
     let screen = Screen::new(cli);
     match dispatch(cli, &screen) {
         Ok(code) => code,
@@ -63,28 +60,35 @@ pub fn run(cli: &Cli) -> u8 {
 }
 
 fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
-    let report = match &cli.command {
-        Command::All(args) => {
-            let ctx = context(cli, screen, &args.projects)?;
-            pipeline::run_chain(&ctx, args)?
-        }
-        Command::Static(args) => stage(cli, screen, Job::Static(args.clone()))?,
-        Command::Answers(args) => stage(cli, screen, Job::Answers(args.clone()))?,
-        Command::Links(args) => stage(cli, screen, Job::Links(args.clone()))?,
-        Command::Smoke(args) => stage(cli, screen, Job::Smoke(args.clone()))?,
-        Command::Schema(args) if !args.print_schema => stage(cli, screen, Job::Schema(args.clone()))?,
-        Command::Conclude(args) => stage(cli, screen, Job::Conclude(args.clone()))?,
-        other => return commands::run(other, cli, screen),
-    };
-    screen.show(&report)
+    match &cli.command {
+        Command::All(args) => screen.show(&pipeline::run_chain(&context(cli, screen, &args.projects)?, args)?),
+        Command::Static(args) => stage(cli, screen, Job::Static(args.clone())),
+        Command::Answers(args) => stage(cli, screen, Job::Answers(args.clone())),
+        Command::Links(args) => stage(cli, screen, Job::Links(args.clone())),
+        Command::Smoke(args) => stage(cli, screen, Job::Smoke(args.clone())),
+        Command::Schema(args) if args.print_schema => Ok(commands::print_schema(screen)),
+        Command::Schema(args) => stage(cli, screen, Job::Schema(args.clone())),
+        Command::Conclude(args) => stage(cli, screen, Job::Conclude(args.clone())),
+        Command::Compare(args) => commands::compare::run(args, cli, screen),
+        Command::Normalize(args) => commands::normalize::run(args, cli, screen),
+        Command::Merge(args) => commands::merge::run(args, screen),
+        Command::Backend(args) => commands::backend::run(&args.command, cli, screen),
+        Command::Settings => commands::settings::run(cli, screen),
+        Command::Init(args) => commands::init::run(args, cli, screen),
+        Command::Explain(args) => commands::explain::run(args, screen),
+        Command::Completions(args) => Ok(commands::completions(args.shell, screen)),
+        Command::Guard => Ok(process::guard()),
+        Command::Confine(args) => stages::answers::confine(args),
+    }
 }
 
-fn stage(cli: &Cli, screen: &Screen<'_>, job: Job) -> Result<RunReport, RunError> {
+/// Runs one stage alone and shows its report.
+fn stage(cli: &Cli, screen: &Screen<'_>, job: Job) -> Result<u8, RunError> {
     let projects = match &job {
         Job::Smoke(args) => args.projects.clone(),
         _ => Vec::new(),
     };
-    pipeline::run_one(&context(cli, screen, &projects)?, &job)
+    screen.show(&pipeline::run_one(&context(cli, screen, &projects)?, &job)?)
 }
 
 /// Resolves root and settings and installs the signal handlers.

@@ -91,9 +91,7 @@ fn chosen(args: &AllArgs) -> Result<Vec<StageId>, RunError> {
 fn job(stage: StageId, args: &AllArgs) -> Job {
     match stage {
         StageId::Static => Job::Static(StaticArgs::default()),
-        StageId::Answers => {
-            Job::Answers(AnswersArgs { partition: args.partition, ..AnswersArgs::default() })
-        }
+        StageId::Answers => Job::Answers(AnswersArgs { partition: args.partition, ..AnswersArgs::default() }),
         StageId::Links => Job::Links(LinksArgs::default()),
         StageId::Smoke => Job::Smoke(SmokeArgs {
             projects: args.projects.clone(),

@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 ///
 /// # Errors
 /// A fault of the settings, or an unknown backend.
-pub(super) fn run(command: &BackendCommand, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+pub(crate) fn run(command: &BackendCommand, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     match command {
         BackendCommand::List => list(cli, screen),
         BackendCommand::Install { name, offline } => install(name, *offline, cli, screen),

@@ -25,7 +25,7 @@ const NONE: &str = "—";
 ///
 /// # Errors
 /// A fault of usage, or an output that cannot be written.
-pub(super) fn run(args: &CompareArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+pub(crate) fn run(args: &CompareArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     let ctx = crate::context(cli, screen, &[])?;
     let mut texts = Vec::new();
     let mut faults = String::new();

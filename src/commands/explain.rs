@@ -12,7 +12,7 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// There is no rule of that id.
-pub(super) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunError> {
+pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunError> {
     let mut text = String::new();
     match &args.rule {
         None => {

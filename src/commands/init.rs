@@ -13,7 +13,7 @@ const TEMPLATE: &str = include_str!("init.toml");
 ///
 /// # Errors
 /// The file exists, or cannot be written.
-pub(super) fn run(args: &InitArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+pub(crate) fn run(args: &InitArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     if args.print {
         screen.print(TEMPLATE);
         return Ok(0);

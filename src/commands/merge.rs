@@ -74,7 +74,7 @@ struct WireFinding {
 ///
 /// # Errors
 /// A file is no report of this version, or belongs to a run that checked nothing.
-pub(super) fn run(args: &MergeArgs, screen: &Screen<'_>) -> Result<u8, RunError> {
+pub(crate) fn run(args: &MergeArgs, screen: &Screen<'_>) -> Result<u8, RunError> {
     let reports = args.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     screen.show(&merge(reports)?)
 }
@@ -88,13 +88,19 @@ fn read(path: &Path) -> Result<WireReport, RunError> {
                 format!("{shown} is no verify-report/v1: {error}"),
                 format!("{shown} 不是 verify-report/v1：{error}"),
             ),
-            Localized::both("give reports written with `--output json=FILE`", "请提供用 `--output json=FILE` 写出的报告"),
+            Localized::both(
+                "give reports written with `--output json=FILE`",
+                "请提供用 `--output json=FILE` 写出的报告",
+            ),
         )
     })?;
     if report.schema_version != crate::render::v1::SCHEMA_VERSION {
         let version = &report.schema_version;
         return Err(RunError::usage(
-            Localized::both(format!("{shown} is a report of version {version}"), format!("{shown} 的报告版本是 {version}")),
+            Localized::both(
+                format!("{shown} is a report of version {version}"),
+                format!("{shown} 的报告版本是 {version}"),
+            ),
             Localized::both("merge it with the program that wrote it", "请用写出该报告的程序合并"),
         ));
     }

@@ -25,7 +25,7 @@ const MANY: usize = 50;
 ///
 /// # Errors
 /// A fault of usage.
-pub(super) fn run(args: &NormalizeArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+pub(crate) fn run(args: &NormalizeArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     let ctx = crate::context(cli, screen, &[])?;
     let files = files::named(&ctx, &args.files)?;
     let jobs = plan(&ctx, args, cli, &files)?;

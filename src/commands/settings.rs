@@ -10,7 +10,7 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// The settings are at fault.
-pub(super) fn run(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+pub(crate) fn run(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     let (cwd, root) = roots(cli)?;
     let resolved = config::resolve(&root, cli.global.settings.as_deref().map(|path| cwd.join(path)).as_deref())?;
     let mut text = format!("# root: {}\n", root.display());

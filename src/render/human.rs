@@ -6,12 +6,16 @@ use crate::model::{Finding, Item, ItemStatus, Lang, Outcome, RunReport, Severity
 use crate::term::{human_duration, neutralize, pad};
 use anstyle::{AnsiColor, Style};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 
 /// Findings of one stage shown with their snippet; the rest take one line each.
 const WITH_SNIPPET: usize = 20;
+
+/// Warnings of one rule that a chain shows; the stage run alone shows all of them.
+const WARNINGS_OF_A_RULE: usize = 5;
 
 /// How the text looks.
 #[derive(Debug, Clone, Copy)]
@@ -52,17 +56,9 @@ fn color(color: AnsiColor) -> Style {
 pub fn render(report: &RunReport, options: HumanOptions<'_>) -> String {
     let mut out = String::new();
     let mut sources = Sources::default();
-    // A chain shows what fails; the notes of its stages are counted in the table, and a
-    // stage run alone shows them.
-    let least = if options.quiet {
-        Severity::Error
-    } else if report.stages.len() > 1 {
-        Severity::Warning
-    } else {
-        Severity::Note
-    };
+    let chain = report.stages.len() > 1;
     for run in &report.stages {
-        write_stage(&mut out, run, least, &mut sources, options);
+        write_stage(&mut out, run, chain, &mut sources, options);
     }
     if report.stages.len() > 1 && !options.quiet {
         write_table(&mut out, report, options);
@@ -97,17 +93,42 @@ pub fn render_error(error: &RunError, options: HumanOptions<'_>) -> String {
     out
 }
 
-fn write_stage(out: &mut String, run: &StageRun, least: Severity, sources: &mut Sources, options: HumanOptions<'_>) {
-    let shown: Vec<&Finding> = run.outcome.findings().iter().filter(|finding| finding.severity >= least).collect();
-    // Errors first, so that a long list of notes cannot push them off the screen.
-    let (errors, others): (Vec<&Finding>, Vec<&Finding>) =
-        shown.into_iter().partition(|finding| finding.severity == Severity::Error);
-    for (index, finding) in errors.into_iter().chain(others).enumerate() {
-        if index < WITH_SNIPPET && finding.severity != Severity::Note {
+/// The findings of a stage, errors first, so that a long list of notes cannot push them
+/// off the screen. A chain shows every error, a few warnings of each rule, and counts
+/// the rest; the stage run alone shows everything.
+fn write_stage(out: &mut String, run: &StageRun, chain: bool, sources: &mut Sources, options: HumanOptions<'_>) {
+    let least = match (options.quiet, chain) {
+        (true, _) => Severity::Error,
+        (false, true) => Severity::Warning,
+        (false, false) => Severity::Note,
+    };
+    let mut findings: Vec<&Finding> =
+        run.outcome.findings().iter().filter(|finding| finding.severity >= least).collect();
+    findings.sort_by_key(|finding| finding.severity != Severity::Error);
+    let mut warnings: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut shown = 0;
+    for finding in findings {
+        if chain && finding.severity == Severity::Warning {
+            let count = warnings.entry(finding.rule.id).or_default();
+            *count += 1;
+            if *count > WARNINGS_OF_A_RULE {
+                continue;
+            }
+        }
+        if shown < WITH_SNIPPET && finding.severity != Severity::Note {
             write_finding(out, finding, sources, options);
         } else {
             write_finding_line(out, finding, options);
         }
+        shown += 1;
+    }
+    for (rule, count) in warnings.into_iter().filter(|(_, count)| *count > WARNINGS_OF_A_RULE) {
+        let (more, stage) = (count - WARNINGS_OF_A_RULE, run.stage);
+        let text = match options.lang {
+            Lang::En => format!("… and {more} more of {rule}; `verify {stage}` shows them"),
+            Lang::Zh => format!("… 还有 {more} 处 {rule}；`verify {stage}` 会全部列出"),
+        };
+        let _ = writeln!(out, "{}", options.paint(DIM, &text));
     }
     if !options.quiet {
         write_items(out, run, options);

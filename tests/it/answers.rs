@@ -53,7 +53,9 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, u64> {
     walkdir::WalkDir::new(folder)
         .into_iter()
         .flatten()
-        .map(|entry| (entry.path().to_path_buf(), if entry.file_type().is_file() { entry.metadata().unwrap().len() } else { 0 }))
+        .map(|entry| {
+            (entry.path().to_path_buf(), if entry.file_type().is_file() { entry.metadata().unwrap().len() } else { 0 })
+        })
         .collect()
 }
 
@@ -164,7 +166,10 @@ fn without_walls_a_changed_repository_is_an_error_that_names_the_file() {
     let (code, report) = report(command);
     let errors: Vec<&Value> = findings(&report, Some("error")).collect();
     assert_eq!(code, 1);
-    assert_eq!((errors.len(), &errors[0]["rule"], &errors[0]["path"]), (1, &Value::from("answers/changed-files"), &Value::from("course/data/new.txt")));
+    assert_eq!(
+        (errors.len(), &errors[0]["rule"], &errors[0]["path"]),
+        (1, &Value::from("answers/changed-files"), &Value::from("course/data/new.txt"))
+    );
 }
 
 #[test]

@@ -154,7 +154,12 @@ pub(super) fn supervise(
     channel: OwnedFd,
     watch: &Watch<'_>,
 ) -> (Run, Vec<String>) {
-    let mut ears = Ears { output: Some(output), channel: Some(channel), kept: Output::default(), reader: Reader::new(watch.nonce) };
+    let mut ears = Ears {
+        output: Some(output),
+        channel: Some(channel),
+        kept: Output::default(),
+        reader: Reader::new(watch.nonce),
+    };
     let pid = process.pid();
     let end = follow(&mut process, &mut ears, watch);
     let left: Vec<String> = match end {
@@ -240,18 +245,21 @@ impl Ears {
     }
 
     fn ready(&self, wait: Duration) -> (bool, bool) {
-        let open: Vec<(usize, &OwnedFd)> =
-            [&self.output, &self.channel].into_iter().enumerate().filter_map(|(at, fd)| Some((at, fd.as_ref()?))).collect();
+        let open: Vec<(usize, &OwnedFd)> = [&self.output, &self.channel]
+            .into_iter()
+            .enumerate()
+            .filter_map(|(at, fd)| Some((at, fd.as_ref()?)))
+            .collect();
         let timeout = PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO);
         if open.is_empty() {
             std::thread::sleep(wait);
             return (false, false);
         }
-        let mut polled: Vec<PollFd<'_>> = open.iter().map(|(_, fd)| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
+        let mut polled: Vec<PollFd<'_>> =
+            open.iter().map(|(_, fd)| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
         let _ = poll(&mut polled, timeout);
-        let heard = |wanted: usize| {
-            open.iter().zip(&polled).any(|((at, _), fd)| *at == wanted && fd.any().unwrap_or(false))
-        };
+        let heard =
+            |wanted: usize| open.iter().zip(&polled).any(|((at, _), fd)| *at == wanted && fd.any().unwrap_or(false));
         (heard(0), heard(1))
     }
 

@@ -110,7 +110,8 @@ fn is_recent(version: &str) -> bool {
 const SECRET_ENDINGS: &[&str] =
     &["TOKEN", "_KEY", "APIKEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS", "_PAT", "_AUTH", "COOKIE"];
 /// Beginnings of variables that hold secrets or lead to them.
-const SECRET_BEGINNINGS: &[&str] = &["AWS_", "AZURE_", "GOOGLE_APPLICATION", "SSH_", "GPG_", "ACTIONS_", "TWINE_", "NPM_"];
+const SECRET_BEGINNINGS: &[&str] =
+    &["AWS_", "AZURE_", "GOOGLE_APPLICATION", "SSH_", "GPG_", "ACTIONS_", "TWINE_", "NPM_"];
 /// What may stay of PYTHON…: where packages lie.
 const PYTHON_KEPT: &[&str] = &["PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE"];
 
@@ -189,8 +190,16 @@ mod tests {
     #[test]
     fn secrets_and_python_oddities_are_left_behind() {
         let variables = [
-            "PATH", "HF_TOKEN", "OPENAI_API_KEY", "PYTHONOPTIMIZE", "PYTHONPATH", "GITHUB_TOKEN", "KEYBOARD",
-            "aws_session", "PYTHONWARNINGS", "HOME",
+            "PATH",
+            "HF_TOKEN",
+            "OPENAI_API_KEY",
+            "PYTHONOPTIMIZE",
+            "PYTHONPATH",
+            "GITHUB_TOKEN",
+            "KEYBOARD",
+            "aws_session",
+            "PYTHONWARNINGS",
+            "HOME",
         ];
         let environment = clean_environment(variables.into_iter().map(|name| (name.into(), "x".into())), 2);
         let names: Vec<String> =

@@ -285,9 +285,7 @@ fn refused(refusal: &Refusal) -> Finding {
     let at = Location::file(RepoPath::new("."));
     match refusal {
         Refusal::Python(cause) => Finding::new(&table::NO_PYTHON, at).arg("cause", cause),
-        Refusal::Walls(en, zh) => {
-            Finding::new(&table::SANDBOX_UNAVAILABLE, at).arg("what", Localized::both(*en, *zh))
-        }
+        Refusal::Walls(en, zh) => Finding::new(&table::SANDBOX_UNAVAILABLE, at).arg("what", Localized::both(*en, *zh)),
         Refusal::Io(error) => Finding::new(&rules::run::UNREADABLE, at).arg("cause", error.to_string()),
     }
 }
@@ -308,7 +306,10 @@ fn about_run(runner: &Runner<'_>, sandbox: Sandbox) -> Vec<Finding> {
 fn held(walls: &Walls) -> Localized {
     let (write, write_zh) = match walls.writable {
         Some(_) => ("no writing outside the scratch folder (Landlock)", "不能写入临时目录以外（Landlock）"),
-        None => ("writing not restricted (no Landlock); the repository is compared afterwards", "写入不受限（没有 Landlock），结束后比对仓库"),
+        None => (
+            "writing not restricted (no Landlock); the repository is compared afterwards",
+            "写入不受限（没有 Landlock），结束后比对仓库",
+        ),
     };
     let (network, network_zh) = match walls.network {
         Some(Network::Namespace) => ("no network (empty namespace)", "没有网络（空的网络命名空间）"),

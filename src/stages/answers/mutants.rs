@@ -102,10 +102,8 @@ fn changes(text: &str, name: &str, function: &StmtFunctionDef) -> Vec<Mutant> {
     for condition in places.conditions.iter().take(MAX_CONDITIONS) {
         let number = line_of(text, *condition);
         let negated = format!("not ({})", &text[condition.start().to_usize()..condition.end().to_usize()]);
-        let what = Localized::both(
-            format!("the condition of line {number} is negated"),
-            format!("第 {number} 行的条件取反"),
-        );
+        let what =
+            Localized::both(format!("the condition of line {number} is negated"), format!("第 {number} 行的条件取反"));
         mutants.push(mutant(what, replaced(text, &[(*condition, negated)])));
     }
     mutants
@@ -165,7 +163,14 @@ mod tests {
         let mutants = of(&step(source));
         let texts: Vec<(&str, u32, &str)> =
             mutants.iter().map(|m| (m.function.as_str(), m.line, m.text.as_str())).collect();
-        assert_eq!(texts[0], ("f", 1, "def f(x):\n    if x > 0:\n        return (None\n)\n    return None\n\nclass A:\n    def g(self):\n        self.y = 1\n        self.z = 2\n"));
+        assert_eq!(
+            texts[0],
+            (
+                "f",
+                1,
+                "def f(x):\n    if x > 0:\n        return (None\n)\n    return None\n\nclass A:\n    def g(self):\n        self.y = 1\n        self.z = 2\n"
+            )
+        );
         assert!(texts[1].2.contains("if not (x > 0):"));
         assert_eq!((texts[2].0, texts[2].1), ("A.g", 8));
         assert!(texts[2].2.ends_with("        pass\n\n"));

@@ -236,7 +236,8 @@ mod tests {
 
     #[test]
     fn locals_of_a_function_are_not_taken_from_the_notebook() {
-        let (binds, needs) = names("def f(x, *rest, y=DEFAULT):\n    z = x + SCALE\n    return [z * k for k in rest]\n");
+        let (binds, needs) =
+            names("def f(x, *rest, y=DEFAULT):\n    z = x + SCALE\n    return [z * k for k in rest]\n");
         assert_eq!(binds, ["f"]);
         assert_eq!(needs, ["DEFAULT", "SCALE"]);
     }

@@ -208,8 +208,11 @@ fn overridden_stub(unit: &Unit, statement: &Statement, parts: &[(&Unit, Part)]) 
 /// Statements of donor cells that bind what is needed and nobody else defines.
 fn choose_context(parts: &[(&Unit, Part)]) -> BTreeMap<u32, BTreeSet<usize>> {
     let running: Vec<&Unit> = parts.iter().filter(|(_, part)| *part != Part::Donor).map(|(unit, _)| *unit).collect();
-    let donors: Vec<&Unit> =
-        parts.iter().filter(|(unit, part)| *part == Part::Donor && unit.code.fault.is_none()).map(|(u, _)| *u).collect();
+    let donors: Vec<&Unit> = parts
+        .iter()
+        .filter(|(unit, part)| *part == Part::Donor && unit.code.fault.is_none())
+        .map(|(u, _)| *u)
+        .collect();
     let bound: BTreeSet<String> = running.iter().flat_map(|unit| unit.code.binds()).collect();
     let mut wanted: Vec<String> =
         running.iter().flat_map(|unit| &unit.code.statements).flat_map(|s| s.needs.iter().cloned()).collect();
@@ -341,7 +344,8 @@ mod tests {
 
     #[test]
     fn tests_of_the_answer_section_run_in_place_and_those_above_do_not() {
-        let plan = answer(&["import math", TEST, "## ANSWER", "def f(x):\n    return x * x", "def test_g():\n    pass"]);
+        let plan =
+            answer(&["import math", TEST, "## ANSWER", "def f(x):\n    return x * x", "def test_g():\n    pass"]);
         assert_eq!(plan.steps.iter().map(|step| step.cell).collect::<Vec<_>>(), [1, 4, 5]);
     }
 
@@ -369,7 +373,8 @@ mod tests {
 
     #[test]
     fn question_mode_borrows_the_tests_of_the_answer_section() {
-        let cells = ["import math", "def f(x):\n    raise NotImplementedError", "## ANSWER", "def f(x): return 9", TEST];
+        let cells =
+            ["import math", "def f(x):\n    raise NotImplementedError", "## ANSWER", "def f(x): return 9", TEST];
         let plan = Plan::of(&sections(&cells), Mode::Question).unwrap();
         assert_eq!(plan.steps.iter().map(|step| step.cell).collect::<Vec<_>>(), [1, 2, 5]);
     }

@@ -73,7 +73,8 @@ pub(super) fn descendants(table: &[Entry], root: i32) -> Vec<i32> {
 pub(super) fn command_line(pid: i32) -> Option<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-    let helper = ["multiprocessing.resource_tracker", "multiprocessing.semaphore_tracker", "multiprocessing.forkserver"];
+    let helper =
+        ["multiprocessing.resource_tracker", "multiprocessing.semaphore_tracker", "multiprocessing.forkserver"];
     let text = text.trim();
     (!text.is_empty() && !helper.iter().any(|name| text.contains(name))).then(|| text.chars().take(120).collect())
 }

@@ -69,7 +69,8 @@ fn trials<'a>(ctx: &Context, job: &'a Job<'a>, took: Duration) -> Vec<Trial<'a>>
     // A change may turn a loop endless; there is no point in waiting the whole limit.
     let timeout = (took.as_secs_f64() * 3.0 + 3.0).min(job.target.timeout);
     let mut trials = Vec::new();
-    let question = read(ctx, job.target).ok().and_then(|sections| planned(ctx, job.target, &sections, Mode::Question).ok());
+    let question =
+        read(ctx, job.target).ok().and_then(|sections| planned(ctx, job.target, &sections, Mode::Question).ok());
     if let Some(question) = question {
         trials.push(Trial { job, cell: 0, mutant: None, plan: question, timeout });
     }

@@ -9,9 +9,9 @@ use super::scratch::Scratch;
 use super::select::Target;
 #[cfg(unix)]
 use super::server::Server;
-use super::verdict::Run;
 #[cfg(unix)]
 use super::verdict::End;
+use super::verdict::Run;
 use crate::course::Context;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -92,8 +92,8 @@ impl<'a> Runner<'a> {
         let threads = (cores / in_session.max(1)).max(1);
         let mut environment = interpreter::clean_environment(std::env::vars_os(), threads);
         let asks = asks(ctx, jobs);
-        let interpreter = interpreter::find(wishes.python.as_deref(), &path, &driver, asks, &environment)
-            .map_err(Refusal::Python)?;
+        let interpreter =
+            interpreter::find(wishes.python.as_deref(), &path, &driver, asks, &environment).map_err(Refusal::Python)?;
         let walls = walls(wishes.sandbox, &path)?;
         redirect_caches(&mut environment, &path)?;
         if walls.writable.is_some() {
@@ -161,7 +161,8 @@ impl<'a> Runner<'a> {
         let launch = self.launch(&["serve"]);
         match Server::start(&launch, &modules, &paths, PRELOAD_PATIENCE, &self.ctx.cancel, &self.known) {
             Ok(server) => {
-                let failed: Vec<String> = server.failed.iter().map(|(name, cause)| format!("{name} ({cause})")).collect();
+                let failed: Vec<String> =
+                    server.failed.iter().map(|(name, cause)| format!("{name} ({cause})")).collect();
                 self.preload_failed = (!failed.is_empty()).then(|| failed.join("; "));
                 self.server = Some(server);
             }

@@ -161,7 +161,10 @@ fn target(ctx: &Context, args: &AnswersArgs, file: PathBuf) -> Result<Target, Ru
     };
     for entry in &answers.notebook {
         let glob = Glob::new(&entry.path).map_err(|error| {
-            RunError::usage(error.to_string(), Localized::both("correct `answers.notebook`", "请更正 `answers.notebook`"))
+            RunError::usage(
+                error.to_string(),
+                Localized::both("correct `answers.notebook`", "请更正 `answers.notebook`"),
+            )
         })?;
         if glob.compile_matcher().is_match(path.as_str()) {
             target.timeout = entry.timeout_s.unwrap_or(target.timeout);

@@ -129,7 +129,8 @@ impl Case<'_> {
     fn cut_short(&self, run: &Run) -> Option<Verdict> {
         match run.end {
             End::Timeout(place) => {
-                let (cell, line) = place.map_or((last_cell(&run.events), None), |(cell, line)| (Some(cell), Some(line)));
+                let (cell, line) =
+                    place.map_or((last_cell(&run.events), None), |(cell, line)| (Some(cell), Some(line)));
                 let finding = Finding::new(&rules::TIMEOUT, self.at(cell, line)).arg("seconds", self.timeout);
                 Some(Verdict::with(ItemStatus::Timeout, with_tail(finding, run)))
             }
@@ -208,8 +209,8 @@ impl Failures<'_> {
         match (self.run.end, self.run.events.last()) {
             (End::Told, Some(Event::Error { error, code })) if error.exit => {
                 let code = code.clone().unwrap_or_default();
-                let finding =
-                    Finding::new(&rules::EARLY_EXIT, self.case.at_error(error)).arg("how", format!("SystemExit({code})"));
+                let finding = Finding::new(&rules::EARLY_EXIT, self.case.at_error(error))
+                    .arg("how", format!("SystemExit({code})"));
                 self.push(error.place(), finding, false);
             }
             (End::Told, Some(Event::Error { error, .. })) if !error.skip => self.uncaught(error),
@@ -280,7 +281,8 @@ impl Failures<'_> {
             Some(error) => self.error(&rules::TEST_FAILED, error, Some(test)),
             None => {
                 let at = self.case.at(last_cell(&self.run.events), None).target(test);
-                let finding = Finding::new(&rules::TEST_FAILED, at).arg("message", format!("{test}: unexpected success"));
+                let finding =
+                    Finding::new(&rules::TEST_FAILED, at).arg("message", format!("{test}: unexpected success"));
                 self.push((None, None), finding, false);
             }
         }

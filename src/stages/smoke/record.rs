@@ -188,7 +188,8 @@ fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Normal
 fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
     let engine = if plan.profile.engine.is_empty() { &plan.profile.name } else { &plan.profile.engine };
     let dtype = stated_dtype(observed);
-    let quantization = plan.project.as_ref().filter(|project| project.id == 67).and(dtype.as_deref()).map(quantization_of);
+    let quantization =
+        plan.project.as_ref().filter(|project| project.id == 67).and(dtype.as_deref()).map(quantization_of);
     Config {
         model: observed.identity.model.clone(),
         model_revision: plan.model.sha256.as_ref().map(|digest| format!("sha256:{digest}")),
@@ -339,7 +340,8 @@ fn with_decision(ctx: &Context, plan: &Plan, mut normalized: NormalizedResult) -
         .filter(|(_, value)| value.is_null())
         .map(|(name, _)| name.as_str())
         .collect();
-    let decision = if missing.is_empty() { allowed(ctx, plan, &normalized).min(Verdict::Tune) } else { Verdict::NotEvaluated };
+    let decision =
+        if missing.is_empty() { allowed(ctx, plan, &normalized).min(Verdict::Tune) } else { Verdict::NotEvaluated };
     let reason = match (decision, missing.as_slice()) {
         (Verdict::Tune, _) => "a smoke run: the path works; it is too small to judge performance or quality".to_owned(),
         (_, []) => "a smoke run: the path works; what the project is about is not shown by it".to_owned(),
@@ -351,7 +353,8 @@ fn with_decision(ctx: &Context, plan: &Plan, mut normalized: NormalizedResult) -
     } else {
         format!("confirm: {to_confirm}; then run the enlarged workload with repeats and quality probes")
     };
-    normalized.decision = Decision { decision, reason: Some(reason), next_action: Some(next_action), ..Decision::default() };
+    normalized.decision =
+        Decision { decision, reason: Some(reason), next_action: Some(next_action), ..Decision::default() };
     normalized
 }
 
