@@ -78,6 +78,7 @@ fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
         Command::Explain(args) => commands::explain::run(args, screen),
         Command::Completions(args) => Ok(commands::completions(args.shell, screen)),
         Command::Guard => Ok(process::guard()),
+        Command::Sweep => Ok(process::sweep()),
         Command::Confine(args) => stages::answers::confine(args),
     }
 }

@@ -106,6 +106,9 @@ pub enum Command {
     /// Own a server for the process that started this one (internal)
     #[command(name = "__guard", hide = true)]
     Guard,
+    /// End what a killed run left behind (internal)
+    #[command(name = "__sweep", hide = true)]
+    Sweep,
     /// Build walls and become the interpreter of a notebook (internal)
     #[command(name = "__confine", hide = true)]
     Confine(ConfineArgs),

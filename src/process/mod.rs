@@ -9,10 +9,12 @@ mod guardian_portable;
 mod log;
 pub mod proc_tree;
 mod protocol;
+mod sweeper;
 
 pub use guarded::{Exit, Guarded, State, StopKind, Stopped};
 pub use log::{Redactor, clean_log};
 pub use protocol::LaunchSpec;
+pub use sweeper::{MARK, Sweeper};
 
 /// Runs the guardian of one server: reads a launch from standard input, reports on
 /// standard output. Returns the exit code of the process.
@@ -22,4 +24,9 @@ pub fn guard() -> u8 {
     #[cfg(not(unix))]
     let ended = guardian_portable::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout());
     u8::from(ended.is_err())
+}
+
+/// Runs the sweeper of a run. Returns the exit code of the process.
+pub fn sweep() -> u8 {
+    sweeper::serve()
 }

@@ -20,14 +20,15 @@ pub fn descendants(pid: u32) -> Vec<u32> {
     found
 }
 
+/// Every process of this machine that we can see; empty where there is no `/proc`.
+pub fn all() -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 #[cfg(target_os = "linux")]
 fn parents() -> Vec<(u32, u32)> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter_map(|pid| Some((pid, parent_of(pid)?)))
-        .collect()
+    all().into_iter().filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -63,9 +64,7 @@ pub fn listeners(port: u16) -> Option<Vec<u32>> {
     if names.is_empty() {
         return Some(Vec::new());
     }
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    Some(pids.filter(|pid| holds(*pid, &names)).collect())
+    Some(all().into_iter().filter(|pid| holds(*pid, &names)).collect())
 }
 
 fn listening_inodes(port: u16) -> Option<Vec<u64>> {

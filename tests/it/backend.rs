@@ -367,3 +367,60 @@ fn offline_without_the_backend_names_the_command_that_installs_it() {
     assert!(report.to_string().contains("verify backend install cpu"), "{report:#}");
     assert!(!course.path().join("benchmarks/results/66_vllm_real.json").exists());
 }
+
+#[test]
+fn a_server_that_runs_already_is_measured_and_left_alone() {
+    let course = real_course();
+    let input = project("fixtures/cases/backend/first-request-slow/input");
+    for name in ["fake.py", "server.py"] {
+        fs::copy(input.join(name), course.path().join(name)).unwrap();
+    }
+    let port = verify::backend::launch::free_port().unwrap();
+    let child = Command::new("python3")
+        .args(["server.py", "--port", &port.to_string()])
+        .current_dir(course.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut server = Setup(child);
+    let mut command = support::verify(course.path());
+    command.args(["smoke", "--project", "66", "--base-url", &format!("http://127.0.0.1:{port}/v1")]);
+    let (code, report) = support::report(command);
+    assert_eq!(code, 0, "{report:#}");
+    assert!(server.0.try_wait().unwrap().is_none(), "the server was stopped");
+    let path = course.path().join("benchmarks/results/66_vllm_real.json");
+    let result: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(result["environment"]["external"], true);
+    let metrics = &result["normalized_result"]["metrics"];
+    assert_eq!((&metrics["peak_memory_mb"], &metrics["cold_start_ms"]), (&Value::Null, &Value::Null));
+}
+
+/// What each project has to prove, shown by the server's own counters.
+#[test]
+fn cache_and_speculation_are_proven_by_counters_on_both_sides() {
+    let course = real_course();
+    let mut command = support::verify(course.path());
+    command.args(["smoke", "--backend", "cpu", "--project", "68,69"]);
+    let (code, report) = support::report(command);
+    assert_eq!(code, 0, "{report:#}");
+    let result = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(course.path().join("benchmarks/results").join(name)).unwrap()).unwrap()
+    };
+    let counted = |result: &Value, name: &str| result["counters"]["difference"][name].as_f64().unwrap();
+    let (off, on) = (result("69_prefix_cache.baseline.json"), result("69_prefix_cache.json"));
+    assert_eq!(counted(&off, "cached_tokens"), 0.0);
+    assert!(counted(&on, "cached_tokens") > 0.0);
+    let metrics = &on["normalized_result"]["strategy_metrics"];
+    let rate = metrics["cache_hit_rate"].as_f64().unwrap();
+    assert!(rate > 0.0 && rate <= 1.0 && metrics["hit_rate_source"] == "server_counters");
+    assert!(metrics["invalidation_cost_ms"].as_f64().unwrap() > 0.0, "{metrics:#}");
+    let (plain, drafted) = (result("68_backend_smoke.baseline.json"), result("68_backend_smoke.json"));
+    assert_eq!(counted(&plain, "drafted_tokens"), 0.0);
+    assert!(counted(&drafted, "drafted_tokens") > 0.0);
+    assert_eq!(plain["normalized_result"]["role"], "baseline");
+    let answers = |result: &Value| result["answers"].clone();
+    assert_eq!(answers(&plain), answers(&drafted), "speculation must not change a greedy answer");
+}
