@@ -10,7 +10,7 @@ pub struct Signature {
     /// Stable name.
     pub id: &'static str,
     /// Texts of which one must occur (ASCII case ignored).
-    needles: &'static [&'static str],
+    pub needles: &'static [&'static str],
     /// What happened.
     pub cause: Text,
     /// What to do.

@@ -74,6 +74,18 @@ pub fn python_version(path: &Path) -> Option<String> {
     text.trim().strip_prefix("Python ").filter(|version| version.starts_with('3')).map(str::to_owned)
 }
 
+/// Whether an interpreter has a top-level module; it is looked up, not imported.
+pub fn has_module(python: &Path, module: &str) -> bool {
+    const LOOK: &str = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
+    Command::new(python)
+        .args(["-c", LOOK, module])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
 /// Bytes free for us where `folder` is; its nearest existing ancestor counts.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|ancestor| ancestor.exists())?;

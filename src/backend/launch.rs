@@ -4,15 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
 
-/// Fills `{name}` in every argument; an unknown name stays as it is, since JSON
-/// arguments hold braces of their own.
-pub fn fill(templates: &[String], values: &BTreeMap<&str, String>) -> Vec<String> {
-    templates
-        .iter()
-        .map(|template| {
-            values.iter().fold(template.clone(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
-        })
-        .collect()
+/// Fills `{name}` in a template; an unknown name stays as it is, since JSON arguments
+/// hold braces of their own.
+pub fn fill(template: &str, values: &BTreeMap<&str, String>) -> String {
+    values.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 /// A port that is free now.
@@ -35,8 +30,8 @@ mod tests {
     #[test]
     fn templates_are_filled_and_json_survives() {
         let values = BTreeMap::from([("port", "80".to_owned()), ("model", "m".to_owned())]);
-        let args = ["--port={port}", "{model}", "{\"method\": \"ngram\"}"].map(str::to_owned);
-        assert_eq!(fill(&args, &values), ["--port=80", "m", "{\"method\": \"ngram\"}"]);
+        let filled = ["--port={port}", "{model}", "{\"method\": \"ngram\"}"].map(|template| fill(template, &values));
+        assert_eq!(filled, ["--port=80", "m", "{\"method\": \"ngram\"}"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod launch;
 pub mod memory;
+pub mod model;
 mod profile;
 pub mod provision;
 pub mod ready;

@@ -1,8 +1,11 @@
 //! A backend described as data: a new server is a TOML table, not code.
 
+use super::doctor;
+use crate::model::Localized;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// One OpenAI-compatible server and how to treat it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +24,10 @@ pub struct BackendProfile {
     /// Arguments. `{model}`, `{served_model}`, `{host}`, `{port}`, `{context}`,
     /// `{parallel}`, `{threads}` are filled in.
     pub args: Vec<String>,
+    /// Python module that the program, an interpreter, must have; empty: none.
+    pub python_module: String,
+    /// Name that requests use, with the same placeholders; empty: the last part of the model's name.
+    pub served_model: String,
     /// Arguments that print the version.
     pub version_args: Vec<String>,
     /// Arguments per feature (`prefix_cache_off`, `prefix_cache_on`), added when a run asks for it.
@@ -42,6 +49,26 @@ pub struct BackendProfile {
     pub install: String,
 }
 
+impl BackendProfile {
+    /// Where the program of this backend is, or why it cannot be used.
+    ///
+    /// # Errors
+    /// The program is not on PATH, or lacks its module.
+    pub fn locate(&self, program: &str) -> Result<PathBuf, Localized> {
+        let path = doctor::on_path(program).ok_or_else(|| {
+            Localized::both(format!("`{program}` is not on PATH"), format!("PATH 中没有 `{program}`"))
+        })?;
+        if self.python_module.is_empty() || doctor::has_module(&path, &self.python_module) {
+            return Ok(path);
+        }
+        let module = &self.python_module;
+        Err(Localized::both(
+            format!("{} has no module `{module}`", path.display()),
+            format!("{} 没有模块 `{module}`", path.display()),
+        ))
+    }
+}
+
 /// The built-in backends, in the format of `verify.toml`.
 pub(crate) const BUILTIN: &str = include_str!("profiles.toml");
 
@@ -54,6 +81,8 @@ impl Default for BackendProfile {
             provision: String::new(),
             program: String::new(),
             args: Vec::new(),
+            python_module: String::new(),
+            served_model: String::new(),
             version_args: vec!["--version".to_owned()],
             features: BTreeMap::new(),
             env: BTreeMap::new(),

@@ -34,7 +34,7 @@ fn here(profile: &BackendProfile) -> Option<String> {
     if profile.provision == "cpu" {
         return provision::find().map(|found| found.version);
     }
-    doctor::on_path(&profile.program).map(|path| path.display().to_string())
+    profile.locate(&profile.program).ok().map(|path| path.display().to_string())
 }
 
 fn list(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {

@@ -1,12 +1,16 @@
 //! `verify explain`.
 
 use crate::Screen;
+use crate::backend::diagnose::SIGNATURES;
 use crate::cli::ExplainArgs;
 use crate::config::nearest;
 use crate::error::RunError;
-use crate::model::Localized;
+use crate::model::{Lang, Localized};
 use crate::rules;
 use std::fmt::Write;
+
+/// Begins the ids of known causes of a server's end.
+const DIAGNOSIS: &str = "diagnosis/";
 
 /// Explains one rule, or lists all of them.
 ///
@@ -19,7 +23,12 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
             for rule in rules::all() {
                 let _ = writeln!(text, "{:34} {:8} {}", rule.id, rule.severity.name(), rule.message.get(screen.lang));
             }
+            for signature in SIGNATURES {
+                let id = format!("{DIAGNOSIS}{}", signature.id);
+                let _ = writeln!(text, "{id:34} {:8} {}", "cause", signature.cause.get(screen.lang));
+            }
         }
+        Some(id) if id.starts_with(DIAGNOSIS) => write_diagnosis(&mut text, id, screen.lang)?,
         Some(id) => {
             let rule = rules::find(id).ok_or_else(|| unknown(id))?;
             let _ = writeln!(text, "{} ({})\n\n{}\n", rule.id, rule.severity.name(), rule.message.get(screen.lang));
@@ -34,8 +43,23 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
     Ok(0)
 }
 
+/// A known cause of a server's end: what it means, what to do, what it is known by.
+fn write_diagnosis(text: &mut String, id: &str, lang: Lang) -> Result<(), RunError> {
+    let found = SIGNATURES.iter().find(|signature| id.strip_prefix(DIAGNOSIS) == Some(signature.id));
+    let signature = found.ok_or_else(|| unknown(id))?;
+    let _ = writeln!(text, "{id}\n\n{}\n\n{}", signature.cause.get(lang), signature.advice.get(lang));
+    let label = Localized::both("Known by these words in a server's log:", "依据服务日志中的这些文字：");
+    let _ = writeln!(text, "\n{}", label.get(lang));
+    for needle in signature.needles {
+        let _ = writeln!(text, "  {needle}");
+    }
+    Ok(())
+}
+
 fn unknown(id: &str) -> RunError {
-    let hint = match nearest(id, rules::all().map(|rule| rule.id)) {
+    let diagnoses: Vec<String> = SIGNATURES.iter().map(|signature| format!("{DIAGNOSIS}{}", signature.id)).collect();
+    let known = rules::all().map(|rule| rule.id).chain(diagnoses.iter().map(String::as_str));
+    let hint = match nearest(id, known) {
         Some(known) => Localized::both(format!("did you mean `{known}`?"), format!("是不是想写 `{known}`？")),
         None => Localized::both("`verify explain` lists every rule", "`verify explain` 会列出所有规则"),
     };

@@ -13,6 +13,12 @@ super::rules! {
         why: "A server takes many seconds to say that its model is not there; this is seen before it starts."
            / "服务要很多秒后才会报告模型不存在；启动前就能看出来。";
     }
+    MODEL_INCOMPLETE = "smoke/model-incomplete" Error {
+        message: "the model is not whole: {cause}" / "模型不完整：{cause}";
+        help: "delete the file and fetch it again, or give another model" / "请删除该文件后重新下载，或换一个模型";
+        why: "A server finds a truncated file only after it has loaded the rest; headers and sizes tell it in milliseconds."
+           / "服务要加载完其余部分才会发现文件被截断；看文件头和大小只需几毫秒。";
+    }
     NO_MODEL = "smoke/no-model" Error {
         message: "backend {backend} needs a model" / "后端 {backend} 需要指定模型";
         help: "give one with --model (or `smoke.model` in verify.toml)" / "请用 --model（或 verify.toml 中的 `smoke.model`）指定";

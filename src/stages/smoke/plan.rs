@@ -2,8 +2,10 @@
 //! command, the model, the workload, the limits, where the result goes.
 
 use super::spec::{Claims, DEFAULT_LOG_BYTES, ModelSource, RunSpec, Switch};
+use crate::backend::BackendProfile;
+use crate::backend::launch::fill;
+use crate::backend::model::{self, Caches, ModelError};
 use crate::backend::provision::{self, Provisioned};
-use crate::backend::{BackendProfile, doctor};
 use crate::bench::workload::Workload;
 use crate::cli::BackendChoice;
 use crate::config::{Project, nearest};
@@ -76,8 +78,10 @@ pub(super) enum Server {
 pub(super) struct Model {
     /// What the user or the profile named.
     pub(super) name: String,
-    /// SHA-256 of the weights, where it is known.
+    /// SHA-256 of the weights, or of what identifies them, where it is known.
     pub(super) sha256: Option<String>,
+    /// Commit or branch, when it came from a hub's cache.
+    pub(super) revision: Option<String>,
     /// Size of the weights, bytes.
     pub(super) bytes: Option<u64>,
 }
@@ -312,16 +316,20 @@ fn start_of(
         version = Some(found.version.clone());
         if arm.model.is_empty() {
             model.name = found.model.display().to_string();
+            model.bytes = std::fs::metadata(&found.model).ok().map(|data| data.len());
             model.sha256 = Some(found.model_sha256);
         }
     }
     if model.name.is_empty() && profile.args.iter().any(|arg| arg.contains("{model}")) {
         return Err(Finding::new(&rules::smoke::NO_MODEL, at.clone()).arg("backend", &profile.name));
     }
-    resolve_model(&mut model, ModelSource::Auto, &ctx.cwd, at)?;
-    let served_model = short_name(&model.name);
+    resolve_model(&mut model, ModelSource::Auto, &ctx.cwd, offline, at)?;
     let slots = if project.parallel == 0 { arm.concurrency } else { project.parallel }.max(1);
     values.insert("model", model.name.clone());
+    let served_model = match profile.served_model.as_str() {
+        "" => short_name(&model.name),
+        template => fill(template, &values),
+    };
     values.insert("served_model", served_model.clone());
     values.insert("host", "127.0.0.1".to_owned());
     values.insert("parallel", slots.to_string());
@@ -330,15 +338,11 @@ fn start_of(
     let mut argv = vec![profile.program.clone()];
     argv.extend(profile.args.iter().cloned());
     argv.extend(features.iter().filter_map(|feature| profile.features.get(feature)).flatten().cloned());
-    let argv = crate::backend::launch::fill(&argv, &values);
+    let argv: Vec<String> = argv.iter().map(|template| fill(template, &values)).collect();
+    let env = profile.env.iter().map(|(name, template)| (name.clone(), fill(template, &values))).collect();
     let program = argv.first().map(String::as_str).unwrap_or_default();
-    if doctor::on_path(program).is_none() {
-        return Err(missing(Localized::both(
-            format!("`{program}` is not on PATH"),
-            format!("PATH 中没有 `{program}`"),
-        )));
-    }
-    let server = Server::Start { argv, env: profile.env.clone(), port: None, version };
+    profile.locate(program).map_err(missing)?;
+    let server = Server::Start { argv, env, port: None, version };
     Ok((profile.clone(), server, model, served_model))
 }
 
@@ -375,14 +379,14 @@ pub(super) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
     let workload = read_workload(&ctx.at_root(&spec.workload), &workload_path, spec.max_tokens)?;
     let key = api_key(&backend.api_key_env, &at)?;
     let mut model = Model { name: backend.model.clone(), ..Model::default() };
-    resolve_model(&mut model, backend.model_source, &ctx.root, &at)?;
+    resolve_model(&mut model, backend.model_source, &ctx.root, false, &at)?;
     let server = if backend.base_url.is_empty() {
         let values = BTreeMap::from([
             ("model", model.name.clone()),
             ("served_model", backend.served_model.clone()),
             ("host", "127.0.0.1".to_owned()),
         ]);
-        let argv = crate::backend::launch::fill(&backend.command, &values);
+        let argv = backend.command.iter().map(|template| fill(template, &values)).collect();
         Server::Start { argv, env: backend.env.clone(), port: backend.port, version: None }
     } else {
         Server::External { base_url: backend.base_url.clone() }
@@ -448,22 +452,56 @@ fn api_key(variable: &str, at: &Location) -> Result<Option<String>, Finding> {
     }
 }
 
-/// A path must exist before a server is started on it; an id is left to the server.
-fn resolve_model(model: &mut Model, source: ModelSource, base: &Path, at: &Location) -> Result<(), Finding> {
-    if model.name.is_empty() {
+/// Finds the model before a server is started on it: a path, then the caches of the
+/// hubs. An id that is in neither is left to the server, unless that is forbidden.
+fn resolve_model(
+    model: &mut Model,
+    source: ModelSource,
+    base: &Path,
+    offline: bool,
+    at: &Location,
+) -> Result<(), Finding> {
+    if model.name.is_empty() || model.sha256.is_some() {
         return Ok(());
     }
     let path = base.join(&model.name);
     let looks_like_path = model.name.starts_with(['.', '/', '~']) || model.name.ends_with(".gguf");
-    if path.exists() {
-        model.name = path.display().to_string();
-        model.bytes = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|data| data.len());
-        return Ok(());
+    let caches = Caches::of(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
+    let local = || model::local(&path);
+    let hub = || {
+        model::hugging_face(&model.name, &caches).or_else(|first| match first {
+            ModelError::Missing { .. } => model::model_scope(&model.name, &caches),
+            incomplete => Err(incomplete),
+        })
+    };
+    let found = match source {
+        ModelSource::Local => local(),
+        ModelSource::Huggingface => model::hugging_face(&model.name, &caches),
+        ModelSource::Modelscope => model::model_scope(&model.name, &caches),
+        ModelSource::Auto if path.exists() || looks_like_path => local(),
+        ModelSource::Auto => hub(),
+    };
+    match found {
+        Ok(found) => {
+            model.name = found.path.display().to_string();
+            model.sha256 = Some(found.digest);
+            model.bytes = Some(found.weight_bytes);
+            model.revision = found.revision;
+            Ok(())
+        }
+        Err(ModelError::Missing { .. }) if source != ModelSource::Local && !looks_like_path && !offline => Ok(()),
+        Err(ModelError::Missing { name, looked_at }) => {
+            let places: Vec<String> = looked_at.iter().map(|place| place.display().to_string()).collect();
+            let places = places.join(", ");
+            Err(Finding::new(&rules::smoke::MODEL_MISSING, at.clone()).arg("model", name).help(Localized::both(
+                format!("looked at {places}; give an existing folder or file with --model (or `smoke.model`)"),
+                format!("查找过 {places}；请用 --model（或 `smoke.model`）给出存在的文件夹或文件"),
+            )))
+        }
+        Err(error @ ModelError::Incomplete { .. }) => {
+            Err(Finding::new(&rules::smoke::MODEL_INCOMPLETE, at.clone()).arg("cause", error.to_string()))
+        }
     }
-    if source == ModelSource::Local || (source == ModelSource::Auto && looks_like_path) {
-        return Err(Finding::new(&rules::smoke::MODEL_MISSING, at.clone()).arg("model", &model.name));
-    }
-    Ok(())
 }
 
 /// The last part of a path or id, without `.gguf`.

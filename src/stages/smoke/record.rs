@@ -192,7 +192,11 @@ fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
         plan.project.as_ref().filter(|project| project.id == 67).and(dtype.as_deref()).map(quantization_of);
     Config {
         model: observed.identity.model.clone(),
-        model_revision: plan.model.sha256.as_ref().map(|digest| format!("sha256:{digest}")),
+        model_revision: plan
+            .model
+            .revision
+            .clone()
+            .or_else(|| plan.model.sha256.as_ref().map(|digest| format!("sha256:{digest}"))),
         backend: engine.clone(),
         backend_version: backend_version(plan),
         device: device(plan),

@@ -159,12 +159,13 @@ fn launch_spec(
     port: u16,
     log: &Path,
 ) -> LaunchSpec {
-    let argv = argv.iter().map(|arg| arg.replace("{port}", &port.to_string())).collect();
+    let with_port = |text: &String| text.replace("{port}", &port.to_string());
+    let argv = argv.iter().map(with_port).collect();
     let mut full: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| !env.contains_key(name))
         .collect();
-    full.extend(env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    full.extend(env.iter().map(|(name, value)| (name.clone(), with_port(value))));
     let mut secrets = Redactor::secrets_of(full.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     secrets.extend(plan.key.clone());
     LaunchSpec {
