@@ -11,6 +11,7 @@ mod course;
 mod links;
 mod normalize;
 mod policy;
+mod readme;
 mod schema;
 mod schemas;
 mod static_checks;
