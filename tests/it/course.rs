@@ -283,3 +283,18 @@ fn keep_going_shows_a_fault_in_every_stage_and_still_exits_1() {
         assert_eq!(errors.len(), 1, "{}: {errors:#?}", stage["stage"]);
     }
 }
+
+#[test]
+fn the_historical_results_of_the_course_migrate_and_stay_as_they_were() {
+    let copy = clean_copy("fixtures/course");
+    let legacy = tree(&copy.path().join("benchmarks/legacy"));
+    let files = legacy.keys().filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let mut command = verify(copy.path());
+    command.arg("normalize").args(files);
+    command.args(["--out-dir", "migrated"]).assert().success();
+    assert!(tree(&copy.path().join("benchmarks/legacy")) == legacy, "an original was touched");
+    let mut command = verify(copy.path());
+    command.args(["schema", "migrated"]);
+    let (code, report) = report(command);
+    assert_eq!((code, &stage(&report, "schema")["summary"]), (0, &serde_json::json!({"ok": 3})));
+}
