@@ -5,7 +5,7 @@
 //! (everything else). [`stages`] judge, [`rules`] is the table of what can be wrong,
 //! [`model`] is what a run says, [`render`] turns that into text. [`course`] and
 //! [`config`] know where things are. [`process`], [`backend`], [`client`] and
-//! [`bench`] start servers and measure them, [`results`] reads and writes what was
+//! [`mod@bench`] start servers and measure them, [`results`] reads and writes what was
 //! measured.
 
 pub mod backend;

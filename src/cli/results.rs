@@ -24,7 +24,7 @@ pub struct ConcludeArgs {
     /// Result files, folders and glob patterns [default: those of the projects]
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Result file that the others are compared with [default: <stem>.baseline.json beside each]
+    /// Result file that the others are compared with [default: STEM.baseline.json beside each]
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
 }
@@ -64,7 +64,7 @@ pub enum SourceFormat {
 /// Arguments of `verify normalize`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct NormalizeArgs {
-    /// Historical result files, folders and glob patterns; --output names the migrated file [default: <stem>_normalized.json beside the input]
+    /// Historical result files, folders and glob patterns; --output names the migrated file [default: STEM_normalized.json beside the input]
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Folder for the migrated files, which keep their names
