@@ -21,20 +21,23 @@ pub(super) struct Anchors {
     ids: HashSet<String>,
     /// Ids worth suggesting, in order.
     listed: Vec<String>,
+    /// The id a heading would have, and the one that its author gave it instead.
+    replaced: Vec<(String, String)>,
 }
 
 impl Anchors {
     /// The ids of a document. `include` finds the headings of an included file.
     pub(super) fn of(document: &Document, kind: SourceKind, style: Style, headings: &[Heading]) -> Self {
         let mut anchors = Anchors::default();
+        if kind == SourceKind::Notebook {
+            // First, because what is suggested should work where notebooks are read.
+            for heading in headings {
+                anchors.add(slug::jupyter(&heading.text));
+            }
+        }
         match style {
             Style::Github => anchors.add_github(headings),
             Style::Vitepress => anchors.add_vitepress(headings),
-        }
-        if kind == SourceKind::Notebook {
-            for heading in headings {
-                anchors.ids.insert(slug::jupyter(&heading.text));
-            }
         }
         for id in &document.ids {
             anchors.add(id.to_string());
@@ -70,6 +73,7 @@ impl Anchors {
         for heading in headings.iter().filter(|heading| !heading.html) {
             let (text, custom) = custom_id(heading.site_text());
             if let Some(id) = custom {
+                self.replaced.push((slug::vitepress(text), id.to_owned()));
                 self.add(id.to_owned());
                 continue;
             }
@@ -91,6 +95,11 @@ impl Anchors {
     /// Whether the page has this id.
     pub(super) fn has(&self, id: &str) -> bool {
         self.ids.contains(id)
+    }
+
+    /// The id that the author of a heading chose in place of this one.
+    pub(super) fn chosen_instead(&self, id: &str) -> Option<&str> {
+        self.replaced.iter().find(|(replaced, _)| replaced == id).map(|(_, chosen)| chosen.as_str())
     }
 
     /// Ids worth suggesting, in order of the page.

@@ -1,6 +1,7 @@
 //! What to write instead: a path or fragment that can be pasted. Runs on faults only.
 
-use super::document::Link;
+use super::anchors::{self, Meeting};
+use super::document::{Link, LinkKind};
 use super::resolve::{Fault, Reader, Sought, Verdict, World};
 use super::site::{below, within};
 use super::slug;
@@ -181,14 +182,20 @@ impl Suggester<'_, '_> {
         let (before, fragment) = link.split_once('#')?;
         let written = target::decode(fragment);
         let anchors = self.world.anchors(source, self.reader.style);
+        if let Some(chosen) = anchors.chosen_instead(&slug::vitepress(&written)) {
+            return Some(Suggestion { target: format!("{before}#{}", encode_fragment(chosen)), unique: true });
+        }
         let wanted = normal(&written);
         let mut best: Option<(usize, &String)> = None;
         let mut ties = 0;
-        for id in anchors.listed() {
+        let rewritten = self.link.kind == LinkKind::Link;
+        let reachable =
+            |id: &&String| anchors::meet(anchors, &encode_fragment(id), self.reader.style, rewritten) == Meeting::Exact;
+        for id in anchors.listed().iter().filter(reachable) {
             let distance = distance(&wanted, &normal(id));
             match best {
                 Some((known, _)) if distance > known => {}
-                Some((known, _)) if distance == known => ties += 1,
+                Some((known, id_known)) if distance == known => ties += usize::from(normal(id_known) != normal(id)),
                 _ => (best, ties) = (Some((distance, id)), 0),
             }
         }
