@@ -325,7 +325,8 @@ impl<'a> Extractor<'a> {
             return;
         }
         let bytes = &self.text.as_bytes()[range.clone()];
-        for at in memchr::memmem::find_iter(bytes, b"://").map(|at| range.start + at) {
+        let colons = memchr::memchr_iter(b':', bytes).filter(|at| bytes[*at..].starts_with(b"://"));
+        for at in colons.map(|at| range.start + at) {
             let scheme = ["https", "http"].into_iter().find(|scheme| self.text[..at].ends_with(scheme));
             let Some(start) = scheme.map(|scheme| at - scheme.len()).filter(|start| *start >= self.bare_end) else {
                 continue;

@@ -12,8 +12,9 @@ use super::tree::{self, Node, Tree};
 use crate::config::Slug;
 use crate::model::Severity;
 use crate::rules::{Rule, links as rules};
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Everything that links are judged against.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) struct World {
     pub(super) index: Option<Index>,
     /// Where repository and site are on the web.
     pub(super) own: Own,
+    /// What was looked for on the disk: a folder is listed once a path, not once a link.
+    disk: Mutex<HashMap<String, bool>>,
     documents: Vec<OnceLock<Document>>,
     ids: Vec<[OnceLock<Anchors>; 2]>,
 }
@@ -125,6 +128,7 @@ impl World {
             ask_servers: false,
             index: None,
             own: Own::default(),
+            disk: Mutex::default(),
             documents: std::iter::repeat_with(OnceLock::new).take(count).collect(),
             ids: std::iter::repeat_with(Default::default).take(count).collect(),
         }
@@ -377,15 +381,25 @@ impl World {
         }
         let through_symlink = || {
             path.match_indices('/').any(|(at, _)| self.tree.get(&path[..at]) == Some(Node::Symlink))
-                && tree::on_disk(&self.root, path)
+                && self.on_disk(path)
         };
         if through_symlink() {
             return Ok(self.behind_symlink(path).map_or(Landing::Other, Landing::Page));
         }
-        if tree::on_disk(&self.root, path) {
+        if self.on_disk(path) {
             return Err(Fault::new(&rules::UNTRACKED_TARGET, Sought::Actual(path.to_owned())));
         }
         Err(Fault::missing(path))
+    }
+
+    fn on_disk(&self, path: &str) -> bool {
+        let mut known = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = known.get(path) {
+            return *answer;
+        }
+        let answer = tree::on_disk(&self.root, path);
+        known.insert(path.to_owned(), answer);
+        answer
     }
 
     // ---- Site: VitePress ----
@@ -443,7 +457,7 @@ impl World {
                 return Fault::new(&rules::CASE_MISMATCH, Sought::Actual(actual.clone()));
             }
         }
-        if tree::on_disk(&self.root, &file) {
+        if self.on_disk(&file) {
             return Fault::new(&rules::UNTRACKED_TARGET, Sought::Actual(file));
         }
         // `/README.md` of the repository is no address of the site.
@@ -536,7 +550,7 @@ impl World {
             return Ok(());
         }
         let anchors = self.anchors(source, reader.style);
-        if reader.style == Style::Vitepress && anchors.listed().is_empty() && self.document(source).scripted {
+        if reader.style == Style::Vitepress && anchors.is_empty() && self.document(source).scripted {
             // A page that is one component: its ids are made in the browser.
             return Ok(());
         }
