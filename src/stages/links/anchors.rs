@@ -4,7 +4,7 @@ use super::document::{Document, Heading, Outline};
 use super::read::SourceKind;
 use super::slug;
 use super::target::decode;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Which renderer makes the ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,23 +18,33 @@ pub(super) enum Style {
 /// The ids of a page under one rule.
 #[derive(Debug, Default)]
 pub(super) struct Anchors {
-    ids: HashSet<String>,
-    /// Ids worth suggesting, in order.
-    listed: Vec<String>,
+    ids: HashMap<String, Id>,
+    /// The id a heading would have, and the one that its author gave it instead.
+    replaced: Vec<(String, String)>,
+}
+
+/// What is known of an id.
+#[derive(Debug, Clone, Copy, Default)]
+struct Id {
+    /// Rank on the page; `None` for a second reading that is not worth suggesting.
+    rank: Option<u32>,
+    /// Headings so far whose own id this is.
+    repeats: u32,
 }
 
 impl Anchors {
     /// The ids of a document. `include` finds the headings of an included file.
-    pub(super) fn of(document: &Document, kind: SourceKind, style: Style, headings: &[Heading]) -> Self {
+    pub(super) fn of(document: &Document, kind: SourceKind, style: Style, headings: &[&Heading]) -> Self {
         let mut anchors = Anchors::default();
+        if kind == SourceKind::Notebook {
+            // First, because what is suggested should work where notebooks are read.
+            for heading in headings {
+                anchors.add(slug::jupyter(&heading.text));
+            }
+        }
         match style {
             Style::Github => anchors.add_github(headings),
             Style::Vitepress => anchors.add_vitepress(headings),
-        }
-        if kind == SourceKind::Notebook {
-            for heading in headings {
-                anchors.ids.insert(slug::jupyter(&heading.text));
-            }
         }
         for id in &document.ids {
             anchors.add(id.to_string());
@@ -43,44 +53,57 @@ impl Anchors {
     }
 
     fn add(&mut self, id: String) {
-        if self.ids.insert(id.clone()) {
-            self.listed.push(id);
-        }
+        let rank = u32::try_from(self.ids.len()).ok();
+        self.ids.entry(id).or_insert(Id { rank, repeats: 0 });
     }
 
-    fn add_github(&mut self, headings: &[Heading]) {
-        let mut seen: HashMap<String, usize> = HashMap::new();
+    fn add_silently(&mut self, id: String) {
+        self.ids.entry(id).or_default();
+    }
+
+    fn add_github(&mut self, headings: &[&Heading]) {
         for heading in headings {
             let base = slug::github(&heading.text);
-            let count = seen.entry(base.clone()).or_default();
-            let id = if *count == 0 { base } else { format!("{base}-{count}") };
-            *count += 1;
             // White space around the text of a hand-written tag: renderers differ.
             if heading.html && heading.text.trim().len() != heading.text.len() {
-                self.ids.insert(slug::github(heading.text.trim()));
+                self.add_silently(slug::github(heading.text.trim()));
             }
-            self.add(id);
+            let rank = u32::try_from(self.ids.len()).ok();
+            let repeated = match self.ids.get_mut(&base) {
+                Some(known) => {
+                    known.repeats += 1;
+                    (known.repeats > 1).then(|| known.repeats - 1)
+                }
+                None => {
+                    self.ids.insert(base, Id { rank, repeats: 1 });
+                    continue;
+                }
+            };
+            if let Some(number) = repeated {
+                self.add(format!("{base}-{number}"));
+            }
         }
     }
 
     /// Custom ids and generated ones share one numbering; a repeat takes the first free
     /// number (markdown-it-anchor).
-    fn add_vitepress(&mut self, headings: &[Heading]) {
+    fn add_vitepress(&mut self, headings: &[&Heading]) {
         let mut next: HashMap<String, usize> = HashMap::new();
         for heading in headings.iter().filter(|heading| !heading.html) {
             let (text, custom) = custom_id(heading.site_text());
             if let Some(id) = custom {
+                self.replaced.push((slug::vitepress(text), id.to_owned()));
                 self.add(id.to_owned());
                 continue;
             }
             // Which `:name:` are emoji is the renderer's to know; both readings count.
             if let Some(without) = without_shortcodes(text) {
-                self.ids.insert(slug::vitepress(&without));
+                self.add_silently(slug::vitepress(&without));
             }
             let base = slug::vitepress(text);
             let number = next.entry(base.clone()).or_default();
             let mut id = base.clone();
-            while self.ids.contains(&id) {
+            while self.ids.contains_key(&id) {
                 *number += 1;
                 id = format!("{base}-{number}");
             }
@@ -90,12 +113,25 @@ impl Anchors {
 
     /// Whether the page has this id.
     pub(super) fn has(&self, id: &str) -> bool {
-        self.ids.contains(id)
+        self.ids.contains_key(id)
+    }
+
+    /// The id that the author of a heading chose in place of this one.
+    pub(super) fn chosen_instead(&self, id: &str) -> Option<&str> {
+        self.replaced.iter().find(|(replaced, _)| replaced == id).map(|(_, chosen)| chosen.as_str())
+    }
+
+    /// Whether the page has no id at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
     }
 
     /// Ids worth suggesting, in order of the page.
-    pub(super) fn listed(&self) -> &[String] {
-        &self.listed
+    pub(super) fn listed(&self) -> Vec<&str> {
+        let mut listed: Vec<(u32, &str)> =
+            self.ids.iter().filter_map(|(text, id)| Some((id.rank?, text.as_str()))).collect();
+        listed.sort_unstable();
+        listed.into_iter().map(|(_, text)| text).collect()
     }
 }
 
@@ -178,7 +214,7 @@ pub(super) fn meet(anchors: &Anchors, fragment: &str, style: Style, rewritten: b
 pub(super) type OpenInclude<'o, 'd> = &'o dyn Fn(&str, &str) -> Option<(String, &'d Document)>;
 
 /// The headings of a document with those of its includes, in order.
-pub(super) fn headings<'d>(path: &str, document: &'d Document, open: OpenInclude<'_, 'd>) -> Vec<Heading> {
+pub(super) fn headings<'d>(path: &str, document: &'d Document, open: OpenInclude<'_, 'd>) -> Vec<&'d Heading> {
     let mut collector = Collector { open, trail: vec![path.to_owned()], all: Vec::new() };
     collector.collect(document, None);
     collector.all
@@ -191,7 +227,7 @@ struct Collector<'o, 'd> {
     open: OpenInclude<'o, 'd>,
     /// The files that include each other, from the page on.
     trail: Vec<String>,
-    all: Vec<Heading>,
+    all: Vec<&'d Heading>,
 }
 
 impl<'d> Collector<'_, 'd> {
@@ -200,7 +236,7 @@ impl<'d> Collector<'_, 'd> {
             match entry {
                 Outline::Heading(heading) => {
                     if lines.is_none_or(|(from, to)| (from..=to).contains(&heading.line)) {
-                        self.all.push(heading.clone());
+                        self.all.push(heading);
                     }
                 }
                 Outline::Include(written) => self.include(written),

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a link is written; decides how its address is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum LinkKind {
     /// `[text](address)`, through a definition, or `<address>`.
     Link,
@@ -111,6 +111,8 @@ pub(super) struct Document {
     pub(super) ids: Vec<Box<str>>,
     /// Names of attachments with their cell.
     pub(super) attachments: Vec<(u32, String)>,
+    /// Whether the page brings a script: a Vue component may make ids of its own.
+    pub(super) scripted: bool,
     /// Ignore comments.
     pub(super) ignores: Vec<IgnoreComment>,
     /// Why the file could not be read.

@@ -158,6 +158,7 @@ struct Extractor<'a> {
     heading: Option<OpenHeading>,
     headings: Vec<(usize, Outline)>,
     ids: Vec<Box<str>>,
+    scripted: bool,
     html_block: Option<HtmlBlock>,
     blocks: Vec<Range<usize>>,
     /// Links and code blocks around: no address in their text is a link.
@@ -202,6 +203,7 @@ impl<'a> Extractor<'a> {
             heading: None,
             headings: Vec::new(),
             ids: Vec::new(),
+            scripted: false,
             html_block: None,
             blocks: Vec::new(),
             shielded: 0,
@@ -323,7 +325,8 @@ impl<'a> Extractor<'a> {
             return;
         }
         let bytes = &self.text.as_bytes()[range.clone()];
-        for at in memchr::memmem::find_iter(bytes, b"://").map(|at| range.start + at) {
+        let colons = memchr::memchr_iter(b':', bytes).filter(|at| bytes[*at..].starts_with(b"://"));
+        for at in colons.map(|at| range.start + at) {
             let scheme = ["https", "http"].into_iter().find(|scheme| self.text[..at].ends_with(scheme));
             let Some(start) = scheme.map(|scheme| at - scheme.len()).filter(|start| *start >= self.bare_end) else {
                 continue;
@@ -395,6 +398,7 @@ impl<'a> Extractor<'a> {
             match item {
                 HtmlItem::Href(url, range) => self.address(url, LinkKind::HtmlLink, block, range),
                 HtmlItem::Asset(url, range) => self.address(url, LinkKind::HtmlAsset, block, range),
+                HtmlItem::Script => self.scripted = true,
                 HtmlItem::Id(id) => self.ids.push(id.into()),
                 HtmlItem::HeadingOpen(at) => {
                     // A tag inside a Markdown heading opens no second one.
@@ -477,6 +481,7 @@ impl<'a> Extractor<'a> {
             entry
         }));
         document.ids.extend(self.ids);
+        document.scripted |= self.scripted;
     }
 }
 
@@ -517,5 +522,96 @@ impl Directive {
         };
         let word = rest.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty())?;
         (word == "links" && rest.starts_with(|c: char| c.is_whitespace() || c == ':')).then_some(directive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn targets(text: &str) -> Vec<(String, u32, u32)> {
+        let links = markdown(text).links;
+        links.iter().map(|link| (link.target.to_string(), link.place.line, link.place.column)).collect()
+    }
+
+    fn link(target: &str, line: u32, column: u32) -> (String, u32, u32) {
+        (target.to_owned(), line, column)
+    }
+
+    #[test]
+    fn every_way_to_write_a_link() {
+        let text = "[a](a.md \"t\") ![b](<b c.png>) <https://x.y> [d][D] [u][nowhere]\n\n[d]: d.md\n[e]: e.md\n\n<a href='f.md'>f</a>\n";
+        assert_eq!(
+            targets(text),
+            [
+                link("a.md", 1, 1),
+                link("b c.png", 1, 15),
+                link("https://x.y", 1, 31),
+                link("d.md", 3, 1),
+                link("f.md", 6, 10)
+            ]
+        );
+    }
+
+    #[test]
+    fn html_blocks_in_quotes_keep_their_places() {
+        let text = "> <p>\n> 中 <img\n>  src=\"a.png\">\n> </p>\n";
+        assert_eq!(targets(text), [link("a.png", 3, 9)]);
+    }
+
+    #[test]
+    fn bare_addresses_end_where_the_renderers_end_them() {
+        let text = "See https://a.b/c_d_e(f)?g=h. (https://i.j/k), 见https://l.m/n。`https://no.code`\n\n[https://no.link](a.md)\n";
+        let found: Vec<String> = targets(text).into_iter().map(|(target, ..)| target).collect();
+        assert_eq!(found, ["https://a.b/c_d_e(f)?g=h", "https://i.j/k", "https://l.m/n", "a.md"]);
+    }
+
+    #[test]
+    fn front_matter_holds_no_links_but_those_of_hero_and_features() {
+        let text = "---\ntitle: '[x](x.md)'\nlink: /no\nhero:\n  actions:\n    - link: \"/a\"\n    - { link: /flow }\nfeatures:\n  - title: t\n    link: ./b # why\n---\n\n[c](c.md)\n";
+        assert_eq!(targets(text), [link("/a", 6, 14), link("./b", 10, 11), link("c.md", 13, 1)]);
+    }
+
+    /// The byte at a line and column, counted the slow way.
+    fn offset(text: &str, place: Place) -> Option<usize> {
+        let line = text.split_inclusive('\n').nth(place.line as usize - 1)?;
+        let start = line.as_ptr() as usize - text.as_ptr() as usize;
+        let column = place.column as usize - 1;
+        Some(start + line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column)?)
+    }
+
+    fn snippet() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[ -~一é🚀]{0,12}",
+            Just("[t](a.md)".to_owned()),
+            Just("![t](a.md 'x')".to_owned()),
+            Just("[t][r]\n\n[r]: a.md\n\n".to_owned()),
+            Just("<img alt='é' src=\"a.md\">".to_owned()),
+            Just("<p>\n<a href=a.md>x</a>\n</p>\n\n".to_owned()),
+            Just("> - ".to_owned()),
+            Just("\r\n".to_owned()),
+            Just("\n\n\t".to_owned()),
+            Just("| a | b |\n|---|---|\n| [t](a.md) | `[n](n.md)` |\n".to_owned()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn positions_point_at_the_text_that_holds_the_target(parts in proptest::collection::vec(snippet(), 0..12)) {
+            let text = parts.concat();
+            let mut before = 0;
+            for link in markdown(&text).links {
+                prop_assert!(link.span.start >= before || link.kind == LinkKind::FrontMatter);
+                before = link.span.start;
+                prop_assert_eq!(offset(&text, link.place), Some(link.span.start));
+                let source = &text[link.span.clone()];
+                if &*link.target == "a.md" {
+                    prop_assert!(source.contains("a.md"), "{source:?}");
+                    let starts = ["[", "!", "a.md"].iter().any(|start| source.starts_with(start));
+                    prop_assert!(starts, "{source:?}");
+                }
+            }
+        }
     }
 }

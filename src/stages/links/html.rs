@@ -18,6 +18,8 @@ pub(super) enum HtmlItem {
     HeadingOpen(usize),
     /// `</h1>` to `</h6>`.
     HeadingClose,
+    /// `<script>`
+    Script,
     /// Text outside of tags.
     Text(String),
     /// Contents of a comment.
@@ -79,6 +81,9 @@ impl Scanner {
     fn open(&mut self, name: &[u8], at: usize) {
         self.tag = String::from_utf8_lossy(name).into_owned();
         self.hidden = matches!(self.tag.as_str(), "script" | "style" | "title" | "textarea");
+        if self.tag == "script" {
+            self.items.push(HtmlItem::Script);
+        }
         if heading_level(name) {
             self.items.push(HtmlItem::HeadingOpen(at));
         }

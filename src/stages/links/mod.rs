@@ -173,7 +173,13 @@ impl Survey {
             let fault = self.world.document(*source).fault.as_ref()?;
             Some(report::unreadable(&self.world.tree.sources[*source].path, fault))
         });
-        self.checked.faults.iter().map(|faulty| report::finding(&self.world, faulty)).chain(unreadable).collect()
+        let mut known = report::Suggestions::default();
+        self.checked
+            .faults
+            .iter()
+            .map(|faulty| report::finding(&self.world, faulty, &mut known))
+            .chain(unreadable)
+            .collect()
     }
 }
 

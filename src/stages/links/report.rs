@@ -1,12 +1,13 @@
 //! From faults to findings: place, message, help.
 
-use super::document::{Place, ReadFault};
+use super::document::{LinkKind, Place, ReadFault};
 use super::external::Answer;
 use super::resolve::{Sought, World};
 use super::suggest::{self, Suggestion};
 use super::{Faulty, WebLink};
 use crate::model::{Finding, Localized, Location, RepoPath};
 use crate::rules::links as rules;
+use std::collections::HashMap;
 
 /// The location of a place in a file.
 pub(super) fn location(path: &str, place: Place) -> Location {
@@ -17,15 +18,20 @@ pub(super) fn location(path: &str, place: Place) -> Location {
         .length(place.length)
 }
 
+/// Suggestions by source, target and kind: a page that repeats a
+/// broken link a thousand times is thought about once.
+pub(super) type Suggestions<'f> = HashMap<(&'f str, &'f str, LinkKind), Option<Suggestion>>;
+
 /// The finding for a faulty link, with what to write instead.
-pub(super) fn finding(world: &World, faulty: &Faulty) -> Finding {
+pub(super) fn finding<'f>(world: &World, faulty: &'f Faulty, known: &mut Suggestions<'f>) -> Finding {
     let at = location(&faulty.path, faulty.link.place).target(&*faulty.link.target);
     let fault = &faulty.fault;
     let mut finding = Finding::new(fault.rule, at);
     if let Some(severity) = fault.severity {
         finding.severity = severity;
     }
-    let suggestion = suggestion(world, faulty);
+    let key = (faulty.path.as_str(), &*faulty.link.target, faulty.link.kind);
+    let suggestion = known.entry(key).or_insert_with(|| suggestion(world, faulty)).clone();
     match &fault.sought {
         Sought::Actual(path) => finding = finding.arg("actual", path),
         Sought::Fragment(_) if fault.rule == &rules::ANCHOR_CASE => {

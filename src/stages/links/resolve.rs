@@ -12,8 +12,9 @@ use super::tree::{self, Node, Tree};
 use crate::config::Slug;
 use crate::model::Severity;
 use crate::rules::{Rule, links as rules};
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Everything that links are judged against.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) struct World {
     pub(super) index: Option<Index>,
     /// Where repository and site are on the web.
     pub(super) own: Own,
+    /// What was looked for on the disk: a folder is listed once a path, not once a link.
+    disk: Mutex<HashMap<String, bool>>,
     documents: Vec<OnceLock<Document>>,
     ids: Vec<[OnceLock<Anchors>; 2]>,
 }
@@ -125,6 +128,7 @@ impl World {
             ask_servers: false,
             index: None,
             own: Own::default(),
+            disk: Mutex::default(),
             documents: std::iter::repeat_with(OnceLock::new).take(count).collect(),
             ids: std::iter::repeat_with(Default::default).take(count).collect(),
         }
@@ -141,8 +145,8 @@ impl World {
     /// The reader of a source.
     pub(super) fn reader(&self, source: usize) -> Reader<'_> {
         let path = self.tree.sources[source].path.as_str();
-        // Of nested sites the innermost publishes the page.
-        let sites = self.sites.iter().filter(|site| site.has_page(path));
+        // Of nested sites the innermost is the reader's.
+        let sites = self.sites.iter().filter(|site| site.holds(path));
         let site = sites.max_by_key(|site| site.pages.len());
         Reader { path, source: Some(source), site, style: self.style(site.is_some()) }
     }
@@ -194,10 +198,22 @@ impl World {
             Target::MachineLocal => return Verdict::Fault(Fault::new(&rules::LOCAL_PATH, Sought::Nothing)),
             Target::Attachment(name) => return self.attachment(reader, link, &name),
         };
-        match self.path(reader, link, &local).and_then(|landing| self.fragment(reader, link, &local, &landing)) {
-            Ok(()) => Verdict::Fine,
-            Err(fault) => Verdict::Fault(fault),
+        let Err(fault) = self.local(reader, link, &local) else { return Verdict::Fine };
+        // A file that the site leaves out is read on GitHub, or pasted into pages: a link
+        // that is right in either place is right.
+        let left_out = reader.source.is_some() && reader.site.is_some_and(|site| !site.has_page(reader.path));
+        if left_out {
+            let on_github = Reader { site: None, style: self.style(false), ..reader };
+            if self.local(on_github, link, &local).is_ok() {
+                return Verdict::Fine;
+            }
         }
+        Verdict::Fault(fault)
+    }
+
+    fn local(&self, reader: Reader<'_>, link: &Link, local: &LocalTarget<'_>) -> Result<(), Fault> {
+        let landing = self.path(reader, link, local)?;
+        self.fragment(reader, link, local, &landing)
     }
 
     /// An address of the web: one's own is checked here, any other is left alone.
@@ -251,6 +267,10 @@ impl World {
         let landing = match reader.site {
             Some(site) if link.kind.is_asset() => self.site_asset(reader, site, link.kind, path),
             Some(site) if link.kind == LinkKind::Config => self.config_page(reader, site, path),
+            // The theme reads these from the root, unless they begin with a dot.
+            Some(site) if link.kind == LinkKind::FrontMatter && !path.starts_with(['.', '/']) => {
+                self.site_page(reader, site, &format!("/{path}"))
+            }
             Some(site) => self.site_page(reader, site, path),
             None => self.repository_path(reader, path),
         };
@@ -361,15 +381,25 @@ impl World {
         }
         let through_symlink = || {
             path.match_indices('/').any(|(at, _)| self.tree.get(&path[..at]) == Some(Node::Symlink))
-                && tree::on_disk(&self.root, path)
+                && self.on_disk(path)
         };
         if through_symlink() {
             return Ok(self.behind_symlink(path).map_or(Landing::Other, Landing::Page));
         }
-        if tree::on_disk(&self.root, path) {
+        if self.on_disk(path) {
             return Err(Fault::new(&rules::UNTRACKED_TARGET, Sought::Actual(path.to_owned())));
         }
         Err(Fault::missing(path))
+    }
+
+    fn on_disk(&self, path: &str) -> bool {
+        let mut known = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = known.get(path) {
+            return *answer;
+        }
+        let answer = tree::on_disk(&self.root, path);
+        known.insert(path.to_owned(), answer);
+        answer
     }
 
     // ---- Site: VitePress ----
@@ -427,7 +457,7 @@ impl World {
                 return Fault::new(&rules::CASE_MISMATCH, Sought::Actual(actual.clone()));
             }
         }
-        if tree::on_disk(&self.root, &file) {
+        if self.on_disk(&file) {
             return Fault::new(&rules::UNTRACKED_TARGET, Sought::Actual(file));
         }
         // `/README.md` of the repository is no address of the site.
@@ -480,7 +510,7 @@ impl World {
             return self.site_page(root, site, path);
         }
         let plain = self.site_page(root, site, &format!("/{path}"));
-        let based = site.sidebar_bases().iter().map(|base| self.site_page(root, site, &format!("/{base}/{path}")));
+        let based = site.sidebar_bases().iter().map(|base| self.site_page(root, site, &format!("/{base}{path}")));
         match plain {
             Ok(landing) => Ok(landing),
             Err(fault) => based.into_iter().find_map(Result::ok).ok_or(fault),
@@ -520,6 +550,10 @@ impl World {
             return Ok(());
         }
         let anchors = self.anchors(source, reader.style);
+        if reader.style == Style::Vitepress && anchors.is_empty() && self.document(source).scripted {
+            // A page that is one component: its ids are made in the browser.
+            return Ok(());
+        }
         match anchors::meet(anchors, fragment, reader.style, link.kind == LinkKind::Link) {
             Meeting::Exact => Ok(()),
             Meeting::OtherCase => Err(Fault::new(&rules::ANCHOR_CASE, Sought::Fragment(source))),

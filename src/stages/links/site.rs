@@ -130,12 +130,15 @@ impl Site {
         }
     }
 
+    /// Whether a Markdown file lies among the pages of this site.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        let hidden = |page: &str| page.split('/').any(|part| part.starts_with('.'));
+        path.ends_with(".md") && below(&self.pages, path).is_some_and(|page| !hidden(page))
+    }
+
     /// Whether a source is a page of this site.
     pub(super) fn has_page(&self, path: &str) -> bool {
-        below(&self.pages, path).is_some_and(|page| {
-            let hidden = page.split('/').any(|part| part.starts_with('.'));
-            path.ends_with(".md") && !hidden && !self.excluded.is_match(page)
-        })
+        self.holds(path) && below(&self.pages, path).is_some_and(|page| !self.excluded.is_match(page))
     }
 
     /// The file of the page with this address: without slash in front and ending behind.

@@ -113,7 +113,7 @@ mod tests {
                 is_word(*c) != word.is_match(text) && !unassigned.is_match(text)
             })
             .collect();
-        assert_eq!(different, Vec::<char>::new());
+        assert!(different.is_empty(), "{different:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What to write instead: a path or fragment that can be pasted. Runs on faults only.
 
-use super::document::Link;
+use super::anchors::{self, Meeting};
+use super::document::{Link, LinkKind};
 use super::resolve::{Fault, Reader, Sought, Verdict, World};
 use super::site::{below, within};
 use super::slug;
@@ -25,8 +26,8 @@ pub(super) fn suggest(world: &World, reader: Reader<'_>, link: &Link, fault: &Fa
         Sought::Nothing | Sought::Lines => None,
         Sought::Fragment(source) => suggester.fragment(*source),
         Sought::Actual(path) if fault.rule == &rules::CASE_MISMATCH => suggester.first(&[vec![path.clone()]]),
-        Sought::Actual(path) => suggester.first(&suggester.near(path)),
-        Sought::Path(path) => suggester.first(&suggester.near(path)),
+        Sought::Actual(path) => suggester.anywhere(path),
+        Sought::Path(path) => suggester.anywhere(path),
     }
 }
 
@@ -38,6 +39,11 @@ struct Suggester<'w, 'l> {
 }
 
 impl Suggester<'_, '_> {
+    /// Where the path may have gone; spelling last, since it looks at every file.
+    fn anywhere(&self, path: &str) -> Option<Suggestion> {
+        self.first(&self.near(path)).or_else(|| self.first(&[self.misspelt(path)]))
+    }
+
     /// Paths to try, group after group; in a group one is as good as the other.
     fn near(&self, path: &str) -> Vec<Vec<String>> {
         let mut groups = vec![self.beside(path)];
@@ -47,7 +53,6 @@ impl Suggester<'_, '_> {
         }
         groups.push(self.other_root());
         groups.extend(self.elsewhere(path));
-        groups.push(self.misspelt(path));
         groups
     }
 
@@ -181,14 +186,20 @@ impl Suggester<'_, '_> {
         let (before, fragment) = link.split_once('#')?;
         let written = target::decode(fragment);
         let anchors = self.world.anchors(source, self.reader.style);
+        if let Some(chosen) = anchors.chosen_instead(&slug::vitepress(&written)) {
+            return Some(Suggestion { target: format!("{before}#{}", encode_fragment(chosen)), unique: true });
+        }
         let wanted = normal(&written);
-        let mut best: Option<(usize, &String)> = None;
+        let mut best: Option<(usize, &str)> = None;
         let mut ties = 0;
-        for id in anchors.listed() {
+        let rewritten = self.link.kind == LinkKind::Link;
+        let reachable =
+            |id: &&str| anchors::meet(anchors, &encode_fragment(id), self.reader.style, rewritten) == Meeting::Exact;
+        for id in anchors.listed().into_iter().filter(reachable) {
             let distance = distance(&wanted, &normal(id));
             match best {
                 Some((known, _)) if distance > known => {}
-                Some((known, _)) if distance == known => ties += 1,
+                Some((known, id_known)) if distance == known => ties += usize::from(normal(id_known) != normal(id)),
                 _ => (best, ties) = (Some((distance, id)), 0),
             }
         }
