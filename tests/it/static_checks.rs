@@ -374,6 +374,16 @@ fn warnings_of_the_notebook_do_not_fail_it() {
 }
 
 #[test]
+fn a_cell_that_is_tagged_to_fail_is_only_noted() {
+    let mut book: Value = serde_json::from_str(&notebook(&["x = = 1"])).expect("JSON");
+    book["cells"][0]["metadata"] = json!({"tags": ["raises-exception"]});
+    book["cells"][0]["outputs"] = json!([{"output_type": "error", "ename": "SyntaxError"}]);
+    let (code, report) = run(&folder(&[("nb.ipynb", &book.to_string())]), &[]);
+    let got: Vec<&str> = findings(&report, None).map(|finding| finding["severity"].as_str().expect("a text")).collect();
+    assert_eq!((code, got), (0, vec!["note"]));
+}
+
+#[test]
 fn a_backend_switch_committed_as_true_is_a_warning() {
     let path = "02_PyTorch_Algorithms/66_Inference_Performance_Comparison.ipynb";
     let folder = folder(&[

@@ -22,17 +22,18 @@ pub(super) struct Judged {
 
 /// Judges one text. `stack` is the number of bytes that the calling thread may use.
 pub(super) fn judge(text: &str, dialect: Dialect, target: Target, stack: usize) -> Judged {
-    let lines = Lines::new(text);
     if let Some(fault) = limits::before_parsing(text, dialect, stack) {
         return Judged { faults: vec![fault], module: None };
     }
     let parsed = parse(text, dialect, target.version);
     if parsed.errors().is_empty() {
-        let faults = one_a_line(compiled(text, &parsed, dialect, target, true), &lines);
+        let faults = compiled(text, &parsed, dialect, target, true);
+        // Most texts have none, and then no lines need to be counted.
+        let faults = if faults.is_empty() { faults } else { one_a_line(faults, &Lines::new(text)) };
         return Judged { faults, module: Some(parsed) };
     }
     let faults = broken(text, parsed, dialect, target);
-    Judged { faults: one_a_line(faults, &lines), module: None }
+    Judged { faults: one_a_line(faults, &Lines::new(text)), module: None }
 }
 
 /// Faults of a text that parses.
@@ -110,4 +111,103 @@ pub(super) fn null_byte(text: &str) -> Option<Fault> {
     let at = memchr::memchr(0, text.as_bytes())?;
     let message = Localized::both("the text contains a null byte", "文本中含有空字节（NUL）");
     Some(Fault::new(&rules::NULL_BYTE, at..at + 1, message).rank(EXACT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::python::{Origin, ipython::prepare};
+    use proptest::prelude::*;
+    use ruff_python_ast::PythonVersion;
+
+    const TARGET: Target = Target { version: PythonVersion::PY310, origin: Origin::Default };
+
+    /// Pieces of Python, whole and broken, in any order.
+    fn soup() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            prop::sample::select(vec![
+                "def f(x):",
+                "class C:",
+                "if a:",
+                "else:",
+                "try:",
+                "except E:",
+                "except* E:",
+                "finally:",
+                "for x in y:",
+                "while 1:",
+                "with a as b:",
+                "match x:",
+                "case _ | 1:",
+                "return",
+                "yield",
+                "await x",
+                "lambda: 0",
+                "nonlocal x",
+                "global x",
+                "break",
+                "continue",
+                "print 'x'",
+                "import a",
+                "from a import *",
+                "x",
+                "= ",
+                "(",
+                ")",
+                "[",
+                "]",
+                "{",
+                "}",
+                ", ",
+                ":",
+                "'",
+                "\"\"\"",
+                "f'{",
+                "}'",
+                "*",
+                "\\",
+                "@",
+                "%",
+                "!ls",
+                "%%time",
+                "?",
+                "<<<<<<< a",
+                "=======",
+                ">>>>>>> b",
+                "（",
+                "“",
+                "\u{200b}",
+                "\u{3000}",
+                "1",
+                "0777",
+                "\0",
+                "pip install x",
+                "推",
+                "\r",
+            ])
+            .prop_map(str::to_owned),
+            Just("\n".to_owned()),
+            Just("\n    ".to_owned()),
+            Just("\n\t".to_owned()),
+            Just(" ".to_owned()),
+        ];
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+        #[test]
+        fn any_text_is_judged_once_a_line_and_inside(text in soup(), is_cell in any::<bool>()) {
+            let prepared = prepare(&text);
+            let (text, dialect) =
+                if is_cell { (prepared.text.as_ref(), Dialect::Cell) } else { (text.as_str(), Dialect::Module) };
+            let judged = judge(text, dialect, TARGET, 64 << 20);
+            let lines = Lines::new(text);
+            let places: Vec<usize> = judged.faults.iter().map(|fault| lines.index(fault.range.start)).collect();
+            prop_assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+            prop_assert!(judged.faults.iter().all(|fault| fault.range.start <= text.len()));
+            let parses = parse(text, dialect, TARGET.version).errors().is_empty();
+            prop_assert!(parses || !judged.faults.is_empty());
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::python::module::{is_test_name, names_read, tests};
 use ruff_python_ast::visitor::{Visitor, walk_stmt};
 use ruff_python_ast::{self as ast, ExceptHandler, Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What is wrong with a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,7 +167,10 @@ fn is_verdict(expression: &Expr) -> bool {
 /// Lints that need all units of a notebook, or the one of a file: each with the index
 /// of its unit. `runs_itself`: nothing discovers tests here, so they have to be called.
 pub(super) fn across(units: &[Option<&[Stmt]>], runs_itself: bool) -> Vec<(usize, Lint)> {
-    let read: Vec<HashMap<String, Vec<usize>>> =
+    if !needs_names(units, runs_itself) {
+        return Vec::new();
+    }
+    let read: Vec<HashMap<&str, Vec<usize>>> =
         units.iter().map(|body| body.map(names_read).unwrap_or_default()).collect();
     // A unit that does not parse may call anything.
     let all_parsed = units.iter().all(Option::is_some);
@@ -195,12 +198,19 @@ pub(super) fn across(units: &[Option<&[Stmt]>], runs_itself: bool) -> Vec<(usize
     lints
 }
 
+/// Collecting every name is the dear part; most files have no test, or each once.
+fn needs_names(units: &[Option<&[Stmt]>], runs_itself: bool) -> bool {
+    let mut names = HashSet::new();
+    let mut all = units.iter().flatten().flat_map(|body| tests(body));
+    all.any(|function| !names.insert(function.name.as_str()) || runs_itself)
+}
+
 /// Modules and functions that find tests by themselves.
 const RUNNERS: &[&str] = &["ipytest", "pytest", "unittest", "doctest", "globals", "locals", "vars", "dir"];
 
 /// Whether a name is read after one place and before another; a place is a unit and a
 /// byte offset in it.
-fn is_read_between(read: &[HashMap<String, Vec<usize>>], name: &str, from: (usize, usize), to: (usize, usize)) -> bool {
+fn is_read_between(read: &[HashMap<&str, Vec<usize>>], name: &str, from: (usize, usize), to: (usize, usize)) -> bool {
     (from.0..=to.0).any(|index| {
         let offsets = read[index].get(name).map_or(&[][..], Vec::as_slice);
         offsets.iter().any(|offset| (index, *offset) >= from && (index, *offset) < to)

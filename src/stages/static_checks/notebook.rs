@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::judge::{Judged, judge, null_byte};
 use super::lint::{self, Lint};
 use super::{Task, Verdict};
-use crate::model::{Finding, Localized, Location, RepoPath};
+use crate::model::{Finding, Localized, Location, RepoPath, Severity};
 use crate::notebook::{Cell, CellFaultKind, CellId, CellKind, Notebook, NotebookError, conflict_line};
 use crate::python::ipython::{Prepared, prepare};
 use crate::python::{Dialect, Lines};
@@ -119,7 +119,7 @@ fn around(notebook: &Notebook, file: &Location) -> Vec<Finding> {
     }
     findings.extend(ids(notebook, file));
     for cell in &notebook.cells {
-        if let Some(error) = &cell.stored_error {
+        if let Some(error) = cell.stored_error.as_ref().filter(|_| !shows_an_error(cell)) {
             findings.push(Finding::new(&rules::STORED_ERROR, file.clone().cell(cell.number)).arg("error", error));
         }
         if cell.kind == CellKind::Markdown
@@ -190,9 +190,10 @@ fn code(task: &Task<'_>, notebook: &Notebook, file: &Location, verdict: &mut Ver
     for ((cell, prepared), judged) in cells.iter().zip(&prepared).zip(&judged) {
         let lines = Lines::new(&prepared.text);
         let at = file.clone().cell(cell.number);
-        verdict
-            .findings
-            .extend(judged.faults.iter().map(|fault| fault.finding(at.clone(), &lines, |line| prepared.removed(line))));
+        verdict.findings.extend(judged.faults.iter().map(|fault| {
+            let finding = fault.finding(at.clone(), &lines, |line| prepared.removed(line));
+            if shows_an_error(cell) { finding.severity(Severity::Note) } else { finding }
+        }));
         if let (Some(sources), Some(dialect)) = (&task.sources, prepared.dialect) {
             sources.push(task, at, &prepared.text, dialect, judged);
         }
@@ -214,6 +215,11 @@ fn code(task: &Task<'_>, notebook: &Notebook, file: &Location, verdict: &mut Ver
     verdict.findings.extend(lint::across(&bodies, true).iter().map(|(index, lint)| places.lint(*index, lint)));
     verdict.findings.extend(switched_on(task, &places, &bodies));
     verdict.findings.extend(answer_without_code(task, notebook, file));
+}
+
+/// Jupyter's own tag for a cell that fails on purpose.
+fn shows_an_error(cell: &Cell) -> bool {
+    cell.tags.iter().any(|tag| tag == "raises-exception")
 }
 
 fn judge_cell(task: &Task<'_>, cell: &Prepared<'_>) -> Judged {
