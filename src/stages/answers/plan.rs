@@ -238,9 +238,9 @@ fn choose_context(parts: &[(&Unit, Part)]) -> BTreeMap<u32, BTreeSet<usize>> {
     chosen
 }
 
-/// Binds the name, or adds to it (`x += 1`).
+/// Binds the name, or changes it (`x += 1`, `x[0] = 1`).
 fn gives(statement: &Statement, name: &str) -> bool {
-    statement.binds.contains(name)
+    statement.binds.contains(name) || statement.changes.contains(name)
 }
 
 fn take(
@@ -352,10 +352,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let gap = |cells: &[&str]| Plan::of(&sections(cells), Mode::Answer).unwrap_err();
-        assert_eq!(gap(&[]), Gap::NoCode);
-        assert_eq!(gap(&["x = 1", TEST]), Gap::NoAnswerSection);
-        assert_eq!(gap(&[TEST, "## ANSWER", "# only text"]), Gap::NoAnswerCode(Some(2)));
-        assert_eq!(gap(&["x = 1", "## ANSWER", "def f(x): pass"]), Gap::NoTest);
+        assert_eq!(gap(&[]), Gap::Code);
+        assert_eq!(gap(&["x = 1", TEST]), Gap::AnswerSection);
+        assert_eq!(gap(&[TEST, "## ANSWER", "# only text"]), Gap::AnswerCode(Some(2)));
+        assert_eq!(gap(&["x = 1", "## ANSWER", "def f(x): pass"]), Gap::Test);
     }
 
     #[test]

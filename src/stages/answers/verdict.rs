@@ -69,6 +69,8 @@ pub(super) struct Case<'a> {
     pub(super) plan: &'a Plan,
     /// Seconds it had.
     pub(super) timeout: f64,
+    /// Writing elsewhere and the network were forbidden.
+    pub(super) walled: bool,
 }
 
 impl Case<'_> {
@@ -198,6 +200,7 @@ impl Failures<'_> {
         let finding = Finding::new(rule, at).arg("message", error.text());
         let finding = match &error.outer {
             Some(outer) => finding.help(raised_again(outer, error.outer_message.as_deref())),
+            None if self.case.walled && may_be_a_wall(error) => finding.help(wall()),
             None => finding,
         };
         self.push(error.place(), finding, error.not_implemented);
@@ -301,6 +304,19 @@ impl Failures<'_> {
         let finding = Finding::new(&rules::RETURNED_FALSE, self.case.at(cell, line).target(test));
         self.push((cell, line), finding, false);
     }
+}
+
+/// Errors that the walls of the sandbox cause.
+fn may_be_a_wall(error: &Raised) -> bool {
+    let network = ["Errno 101", "Errno -3", "Errno -2"];
+    error.r#type == "PermissionError" || network.iter().any(|number| error.message.contains(number))
+}
+
+fn wall() -> Localized {
+    Localized::both(
+        "notebooks run without network and may write to their scratch folder only; `--sandbox off` lifts that for code you trust",
+        "笔记本运行时没有网络，且只能写入临时目录；对可信代码可用 `--sandbox off` 解除",
+    )
 }
 
 fn raised_again(outer: &str, message: Option<&str>) -> Localized {
