@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn statements_that_share_a_line_stay_valid() {
         let code = Code::of("a = 1; b = 2; c = 3\n");
-        assert_eq!(code.keep(|s| s.binds.contains("a") || s.binds.contains("b")).trim_end(), "a = 1;b = 2");
+        assert_eq!(code.keep(|s| s.binds.contains("a") || s.binds.contains("b")).trim_end(), "a = 1 ;b = 2");
         assert_eq!(code.keep(|s| s.binds.contains("c")).trim_end(), "0;            c = 3");
         assert_eq!(code.keep(|s| !s.binds.contains("b")).trim_end(), "a = 1        ;c = 3");
     }
