@@ -208,3 +208,44 @@ fn an_interrupt_ends_everything_at_once() {
     assert_eq!(status.code(), Some(130));
     assert_eq!(alive("time.sleep(47.875)"), None);
 }
+
+#[test]
+fn prove_lists_the_functions_that_no_test_notices() {
+    let copy = scratch(&project("fixtures/cases/answers/basic-pass/input"));
+    let notebook = copy.path().join("nb.ipynb");
+    let text = fs::read_to_string(&notebook).unwrap();
+    let written = text.replacen(
+        "    return x * x",
+        "    return x * x\\n\\ndef unused(x):\\n    if x:\\n        return 1\\n    return 2",
+        1,
+    );
+    assert_ne!(text, written);
+    fs::write(&notebook, written).unwrap();
+    let mut command = verify(copy.path());
+    command.args(["answers", "nb.ipynb", "--prove"]);
+    let (code, report) = report(command);
+    let unnoticed: Vec<(&str, &str)> = findings(&report, Some("warning"))
+        .map(|finding| (finding["rule"].as_str().unwrap(), finding["target"].as_str().unwrap()))
+        .collect();
+    assert_eq!((code, unnoticed), (0, vec![("answers/untested", "unused")]), "{report:#}");
+}
+
+#[test]
+fn merged_parts_equal_the_whole() {
+    let copy = course();
+    for (part, code) in [("1/2", 0), ("2/2", 1)] {
+        let output = format!("json={}.json", &part[..1]);
+        let options = ["--no-progress", "--partition", part, "--output", &output];
+        verify(copy.path()).args(["answers", "course"]).args(options).assert().code(code);
+    }
+    let mut command = verify(copy.path());
+    command.args(["answers", "course", "--no-progress"]);
+    let (code, whole) = report(command);
+    let mut command = verify(copy.path());
+    command.args(["merge", "1.json", "2.json"]);
+    let (merged_code, merged) = report(command);
+    assert_eq!(merged_code, code);
+    assert_eq!(told(&merged), told(&whole));
+    assert_eq!(merged["stages"][0]["summary"], whole["stages"][0]["summary"]);
+    verify(copy.path()).args(["merge", "course/a.ipynb"]).assert().code(2);
+}

@@ -98,6 +98,8 @@ pub(super) struct Statement {
     pub(super) binds: BTreeSet<String>,
     /// Names it takes from the notebook, now or when its functions are called.
     pub(super) needs: BTreeSet<String>,
+    /// Names whose values it changes in place.
+    pub(super) changes: BTreeSet<String>,
     /// `from x import *`: what it binds is unknown.
     pub(super) star: bool,
     /// A definition that is still to be written: raises NotImplementedError or has no body.
@@ -277,25 +279,26 @@ fn unclosed_bracket(text: &str, parsed: &Parsed<Mod>, error: &ParseError) -> Opt
 }
 
 fn statement(stmt: &Stmt, text: &str) -> Statement {
-    let Names { binds, needs, star } = names::of(stmt);
+    let Names { binds, needs, changes, star } = names::of(stmt);
     Statement {
         range: bytes(stmt.range()),
-        kind: kind(stmt, &binds),
+        kind: kind(stmt, !binds.is_empty() || !changes.is_empty()),
         stub: is_stub(stmt),
         sets_environment: sets_environment(stmt, &text[bytes(stmt.range())]),
         imports: imports(stmt, text),
         binds,
         needs,
+        changes,
         star,
     }
 }
 
-fn kind(stmt: &Stmt, binds: &BTreeSet<String>) -> Kind {
+fn kind(stmt: &Stmt, touches_names: bool) -> Kind {
     match stmt {
         Stmt::Import(_) | Stmt::ImportFrom(_) => Kind::Import,
         Stmt::FunctionDef(_) | Stmt::ClassDef(_) => Kind::Definition,
         Stmt::IpyEscapeCommand(_) => Kind::Other,
-        _ if !binds.is_empty() => Kind::Binding,
+        _ if touches_names => Kind::Binding,
         _ => Kind::Other,
     }
 }

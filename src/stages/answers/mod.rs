@@ -182,8 +182,16 @@ fn read(ctx: &Context, target: &Target) -> Result<Sections, Finding> {
         let at = at().line(line).column(column);
         Finding::new(&table::UNREADABLE, at).arg("cause", error.to_string())
     })?;
+    if let Some(fault) = notebook.faults.iter().find(|fault| is_code(&notebook, fault.cell)) {
+        let cause = Localized::both("a code cell has no readable source", "有代码单元格没有可读的 source");
+        return Err(Finding::new(&table::UNREADABLE, at().cell(fault.cell)).arg("cause", cause));
+    }
     let course = &ctx.settings.course;
     Ok(Sections::of(&notebook, &course.answer_markers, &course.stop_markers))
+}
+
+fn is_code(notebook: &Notebook, cell: u32) -> bool {
+    notebook.cell(cell).is_some_and(|cell| cell.kind == crate::notebook::CellKind::Code)
 }
 
 /// The plan, or the verdict of a notebook that cannot run: sections that are missing,
@@ -213,13 +221,13 @@ fn planned(ctx: &Context, target: &Target, sections: &Sections, mode: Mode) -> R
 fn gap_finding(ctx: &Context, target: &Target, gap: Gap) -> Finding {
     let at = Location::file(target.path.clone());
     match gap {
-        Gap::NoCode => Finding::new(&table::NO_CODE, at),
-        Gap::NoAnswerSection => {
+        Gap::Code => Finding::new(&table::NO_CODE, at),
+        Gap::AnswerSection => {
             let marker = ctx.settings.course.answer_markers.first().map_or("Answer", String::as_str);
             Finding::new(&table::NO_ANSWER_SECTION, at).arg("marker", marker)
         }
-        Gap::NoAnswerCode(cell) => Finding::new(&table::NO_ANSWER_CODE, at.cell(cell)),
-        Gap::NoTest => Finding::new(&table::NO_TEST, at),
+        Gap::AnswerCode(cell) => Finding::new(&table::NO_ANSWER_CODE, at.cell(cell)),
+        Gap::Test => Finding::new(&table::NO_TEST, at),
     }
 }
 
@@ -245,7 +253,7 @@ fn wishes(ctx: &Context, args: &AnswersArgs, count: usize) -> Wishes {
         jobs: jobs.clamp(1, count.max(1)),
         preload: settings.preload && !args.no_preload,
         sandbox: args.sandbox.unwrap_or(settings.sandbox),
-        memory: (memory > 0).then(|| memory << 20),
+        memory: (memory > 0).then_some(memory << 20),
     }
 }
 
@@ -347,7 +355,8 @@ fn work(ctx: &Context, runner: &Runner<'_>, jobs: &[Job<'_>], workers: usize) ->
 fn one(_ctx: &Context, runner: &Runner<'_>, index: usize, job: &Job<'_>) -> Done {
     let Ok(plan) = &job.plan else { return without_run(job) };
     let began = Instant::now();
-    let case = Case { path: &job.target.path, mode: job.mode, plan, timeout: job.target.timeout };
+    let case =
+        Case { path: &job.target.path, mode: job.mode, plan, timeout: job.target.timeout, walled: runner.walled() };
     let verdict = match runner.run(index, job.target, plan) {
         Ok((run, left)) => {
             let mut verdict = case.judge(&run);

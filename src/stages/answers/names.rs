@@ -15,18 +15,20 @@ pub(super) struct Names {
     pub(super) binds: BTreeSet<String>,
     /// Taken from the notebook, builtins included.
     pub(super) needs: BTreeSet<String>,
+    /// Changed in place: `x += 1`, `x[0] = 1`.
+    pub(super) changes: BTreeSet<String>,
     /// `from x import *`.
     pub(super) star: bool,
 }
 
 /// The names of a top-level statement.
 pub(super) fn of(stmt: &Stmt) -> Names {
-    let mut collector = Collector { scopes: vec![Scope::default()], star: false };
+    let mut collector = Collector { scopes: vec![Scope::default()], changes: BTreeSet::new(), star: false };
     collector.visit_stmt(stmt);
     let top = collector.scopes.pop().unwrap_or_default();
     let mut needs = top.loads;
     needs.extend(top.inner);
-    Names { binds: top.stores, needs, star: collector.star }
+    Names { binds: top.stores, needs, changes: collector.changes, star: collector.star }
 }
 
 /// Calls `found` with the place of every magic statement, and of every assignment from
@@ -64,6 +66,7 @@ struct Scope {
 
 struct Collector {
     scopes: Vec<Scope>,
+    changes: BTreeSet<String>,
     star: bool,
 }
 
@@ -81,6 +84,13 @@ impl Collector {
             self.scopes[0].stores.insert(name.to_owned());
         } else {
             self.scope().stores.insert(name.to_owned());
+        }
+    }
+
+    /// Only changes at the level of the notebook: inside a function they wait for its call.
+    fn change(&mut self, name: &str) {
+        if self.scopes.len() == 1 {
+            self.changes.insert(name.to_owned());
         }
     }
 
@@ -168,6 +178,7 @@ impl<'a> Visitor<'a> for Collector {
                 // Needs what it adds to: whoever binds the name first is still to be found.
                 if let Expr::Name(name) = &*assign.target {
                     self.load(name.id.as_str());
+                    self.change(name.id.as_str());
                 } else {
                     self.visit_expr(&assign.target);
                 }
@@ -179,6 +190,12 @@ impl<'a> Visitor<'a> for Collector {
 
     fn visit_expr(&mut self, expr: &'a Expr) {
         match expr {
+            Expr::Subscript(place) if place.ctx == ExprContext::Store => {
+                if let Expr::Name(name) = &*place.value {
+                    self.change(name.id.as_str());
+                }
+                visitor::walk_expr(self, expr);
+            }
             Expr::Name(name) if name.ctx == ExprContext::Store => self.store(name.id.as_str()),
             Expr::Name(name) => self.load(name.id.as_str()),
             Expr::Lambda(lambda) => {

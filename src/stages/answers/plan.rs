@@ -238,9 +238,9 @@ fn choose_context(parts: &[(&Unit, Part)]) -> BTreeMap<u32, BTreeSet<usize>> {
     chosen
 }
 
-/// Binds the name, or adds to it (`x += 1`).
+/// Binds the name, or changes it (`x += 1`, `x[0] = 1`).
 fn gives(statement: &Statement, name: &str) -> bool {
-    statement.binds.contains(name)
+    statement.binds.contains(name) || statement.changes.contains(name)
 }
 
 fn take(
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn statements_that_share_a_line_stay_valid() {
         let code = Code::of("a = 1; b = 2; c = 3\n");
-        assert_eq!(code.keep(|s| s.binds.contains("a") || s.binds.contains("b")).trim_end(), "a = 1;b = 2");
+        assert_eq!(code.keep(|s| s.binds.contains("a") || s.binds.contains("b")).trim_end(), "a = 1 ;b = 2");
         assert_eq!(code.keep(|s| s.binds.contains("c")).trim_end(), "0;            c = 3");
         assert_eq!(code.keep(|s| !s.binds.contains("b")).trim_end(), "a = 1        ;c = 3");
     }
@@ -352,10 +352,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let gap = |cells: &[&str]| Plan::of(&sections(cells), Mode::Answer).unwrap_err();
-        assert_eq!(gap(&[]), Gap::NoCode);
-        assert_eq!(gap(&["x = 1", TEST]), Gap::NoAnswerSection);
-        assert_eq!(gap(&[TEST, "## ANSWER", "# only text"]), Gap::NoAnswerCode(Some(2)));
-        assert_eq!(gap(&["x = 1", "## ANSWER", "def f(x): pass"]), Gap::NoTest);
+        assert_eq!(gap(&[]), Gap::Code);
+        assert_eq!(gap(&["x = 1", TEST]), Gap::AnswerSection);
+        assert_eq!(gap(&[TEST, "## ANSWER", "# only text"]), Gap::AnswerCode(Some(2)));
+        assert_eq!(gap(&["x = 1", "## ANSWER", "def f(x): pass"]), Gap::Test);
     }
 
     #[test]

@@ -237,6 +237,11 @@ impl<'a> Runner<'a> {
         Ok(plan_file)
     }
 
+    /// Whether any wall stands.
+    pub(super) fn walled(&self) -> bool {
+        self.walls != Walls::default()
+    }
+
     /// Modules of a plan that are not there.
     pub(super) fn missing(&self, target: &Target, plan: &Plan) -> Vec<(String, u32, u32)> {
         let path = import_path(self.ctx, target);

@@ -22,17 +22,17 @@ enum Tag {
     Answer,
 }
 
-/// Why a notebook cannot be run in a mode.
+/// What a notebook lacks to be run in a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gap {
     /// No code cell at all.
-    NoCode,
+    Code,
     /// Neither tags nor a heading open an answer section.
-    NoAnswerSection,
+    AnswerSection,
     /// The answer section holds no code; with the cell that opens it.
-    NoAnswerCode(Option<u32>),
+    AnswerCode(Option<u32>),
     /// No test function and no tagged test cell.
-    NoTest,
+    Test,
 }
 
 /// The cells of a notebook by what they are for. Indices into `units`.
@@ -77,7 +77,8 @@ impl Sections {
         let units = notebook
             .cells
             .iter()
-            .filter(|cell| cell.kind == CellKind::Code && !has_tag(&cell.tags, "skip_answer_test"))
+            .filter(|cell| notebook.is_python() && cell.kind == CellKind::Code)
+            .filter(|cell| !has_tag(&cell.tags, "skip_answer_test"))
             .map(|cell| Unit { cell: cell.number, code: Code::of(&cell.source), tag: tag(&cell.tags) })
             .filter(|unit| unit.code.python && !unit.code.is_empty() || !unit.code.magics.is_empty())
             .collect();
@@ -111,13 +112,13 @@ impl Sections {
 
     /// The reference answer with its tests, in the order in which the cells run.
     pub(super) fn answer(&self) -> Result<Vec<(usize, Part)>, Gap> {
-        let boundary = self.boundary().ok_or(if self.units.is_empty() { Gap::NoCode } else { Gap::NoAnswerSection })?;
+        let boundary = self.boundary().ok_or(if self.units.is_empty() { Gap::Code } else { Gap::AnswerSection })?;
         let answers = |unit: &Unit| self.in_answer(unit);
         let is_code = |unit: &Unit| {
             unit.code.python && (!self.is_test(unit) || (unit.tag != Tag::Test && unit.code.defines_more_than_tests()))
         };
         if !self.units.iter().any(|unit| answers(unit) && is_code(unit)) {
-            return Err(Gap::NoAnswerCode(self.heading));
+            return Err(Gap::AnswerCode(self.heading));
         }
         let tests_below = self.units.iter().any(|unit| answers(unit) && self.is_test(unit));
         let imports = self.import_cell(boundary);
@@ -134,7 +135,7 @@ impl Sections {
             }
         }
         if !tests_below && last.is_empty() {
-            return Err(Gap::NoTest);
+            return Err(Gap::Test);
         }
         parts.extend(last);
         Ok(parts)
@@ -143,7 +144,7 @@ impl Sections {
     /// The question area with its tests, or with those of the answer section.
     pub(super) fn question(&self) -> Result<Vec<(usize, Part)>, Gap> {
         if self.units.is_empty() {
-            return Err(Gap::NoCode);
+            return Err(Gap::Code);
         }
         let end = [self.stop, self.boundary()].into_iter().flatten().min().unwrap_or(u32::MAX);
         let inside = |unit: &Unit| unit.cell < end && unit.tag != Tag::Answer;
@@ -155,13 +156,13 @@ impl Sections {
             let below = self.units.iter().enumerate().filter(|(_, unit)| !inside(unit) && self.is_test(unit));
             parts.extend(below.map(|(index, unit)| (index, self.test_part(unit, true))));
         }
-        if parts.iter().any(|(_, part)| matches!(part, Part::Test { .. })) { Ok(parts) } else { Err(Gap::NoTest) }
+        if parts.iter().any(|(_, part)| matches!(part, Part::Test { .. })) { Ok(parts) } else { Err(Gap::Test) }
     }
 
     /// A self-contained notebook: every cell in order.
     pub(super) fn inline(&self) -> Result<Vec<(usize, Part)>, Gap> {
         if self.units.is_empty() {
-            return Err(Gap::NoCode);
+            return Err(Gap::Code);
         }
         let part = |unit: &Unit| if unit.code.is_test() { Part::Test { pure: false } } else { Part::Code };
         Ok(self.units.iter().enumerate().map(|(index, unit)| (index, part(unit))).collect())

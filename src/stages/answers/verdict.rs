@@ -69,6 +69,8 @@ pub(super) struct Case<'a> {
     pub(super) plan: &'a Plan,
     /// Seconds it had.
     pub(super) timeout: f64,
+    /// Writing elsewhere and the network were forbidden.
+    pub(super) walled: bool,
 }
 
 impl Case<'_> {
@@ -198,6 +200,7 @@ impl Failures<'_> {
         let finding = Finding::new(rule, at).arg("message", error.text());
         let finding = match &error.outer {
             Some(outer) => finding.help(raised_again(outer, error.outer_message.as_deref())),
+            None if self.case.walled && may_be_a_wall(error) => finding.help(wall()),
             None => finding,
         };
         self.push(error.place(), finding, error.not_implemented);
@@ -303,6 +306,19 @@ impl Failures<'_> {
     }
 }
 
+/// Errors that the walls of the sandbox cause.
+fn may_be_a_wall(error: &Raised) -> bool {
+    let network = ["Errno 101", "Errno -3", "Errno -2"];
+    error.r#type == "PermissionError" || network.iter().any(|number| error.message.contains(number))
+}
+
+fn wall() -> Localized {
+    Localized::both(
+        "notebooks run without network and may write to their scratch folder only; `--sandbox off` lifts that for code you trust",
+        "笔记本运行时没有网络，且只能写入临时目录；对可信代码可用 `--sandbox off` 解除",
+    )
+}
+
 fn raised_again(outer: &str, message: Option<&str>) -> Localized {
     let message = message.filter(|text| !text.is_empty()).map(|text| format!(": {text}")).unwrap_or_default();
     Localized::both(format!("raised again as {outer}{message}"), format!("随后被重新抛出为 {outer}{message}"))
@@ -371,4 +387,121 @@ fn signal_name(number: i32) -> String {
         return signal.as_str().to_owned();
     }
     format!("signal {number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Lang;
+    use crate::stages::answers::code::Test;
+    use crate::stages::answers::plan::{Role, Step};
+
+    fn plan() -> Plan {
+        let step = Step {
+            cell: 4,
+            role: Role::Test,
+            text: String::new(),
+            tests: vec![Test { name: "test_f".to_owned(), line: 1 }],
+            pure: true,
+            tagged_test: false,
+            worker_text: String::new(),
+            imports: Vec::new(),
+        };
+        Plan { steps: vec![step], ..Plan::default() }
+    }
+
+    fn judge(mode: Mode, end: End, events: &[&str]) -> Verdict {
+        let mut all: Vec<Event> = vec![Event::Start, Event::Cell { cell: 4 }];
+        all.extend(events.iter().map(|event| serde_json::from_str::<Event>(event).unwrap()));
+        let (path, plan) = (RepoPath::new("nb.ipynb"), plan());
+        let case = Case { path: &path, mode, plan: &plan, timeout: 30.0, walled: false };
+        case.judge(&Run { events: all, end, tail: vec!["last words".to_owned()] })
+    }
+
+    fn told(mode: Mode, events: &[&str]) -> (ItemStatus, Vec<&'static str>) {
+        let verdict = judge(mode, End::Told, events);
+        (verdict.status, verdict.findings.iter().map(|finding| finding.rule.id).collect())
+    }
+
+    const ENTER: &str = r#"{"event":"enter","test":"test_f"}"#;
+    const LEAVE: &str = r#"{"event":"leave","test":"test_f","returned_false":false}"#;
+    const END: &str = r#"{"event":"end"}"#;
+    const SKIP: &str = r#"{"event":"mark","mark":"skip","text":"⏭"}"#;
+    const CROSS: &str = r#"{"event":"mark","mark":"cross","text":"❌"}"#;
+
+    fn error(event: &str, kind: &str, more: &str) -> String {
+        let raised = format!(r#"{{"type":"{kind}","message":"m","cell":7,"line":3,"role":"answer"{more}}}"#);
+        format!(
+            r#"{{"event":"{event}","test":"test_f","expected":false,"line":5,"broad":true,"quiet":false,"error":{raised}}}"#
+        )
+    }
+
+    #[test]
+    fn a_test_that_was_entered_and_left_is_the_proof() {
+        assert_eq!(told(Mode::Answer, &[ENTER, LEAVE, END]), (ItemStatus::Pass, vec![]));
+        assert_eq!(told(Mode::Answer, &[END]), (ItemStatus::Fail, vec!["answers/tests-not-called"]));
+        assert_eq!(told(Mode::Inline, &[END]), (ItemStatus::Pass, vec!["answers/test-not-called"]));
+        let solved = (ItemStatus::Pass, vec!["answers/question-already-solved"]);
+        assert_eq!(told(Mode::Question, &[ENTER, LEAVE, END]), solved);
+    }
+
+    #[test]
+    fn a_failure_outranks_a_skip() {
+        assert_eq!(told(Mode::Answer, &[ENTER, SKIP, LEAVE, END]).0, ItemStatus::Skip);
+        let raised = error("raise", "AssertionError", "");
+        let found = told(Mode::Answer, &[ENTER, SKIP, &raised, END]);
+        assert_eq!(found, (ItemStatus::Fail, vec!["answers/test-failed"]));
+        // A sign after the tests ran says nothing about them.
+        assert_eq!(told(Mode::Answer, &[ENTER, LEAVE, SKIP, END]).0, ItemStatus::Pass);
+    }
+
+    #[test]
+    fn what_a_handler_swallows_is_seen() {
+        let assert = r#"{"event":"assert","cell":4,"line":3}"#;
+        let message = r#"{"event":"message","text":"nine"}"#;
+        let verdict = judge(Mode::Answer, End::Told, &[ENTER, assert, message, LEAVE, END]);
+        assert_eq!(verdict.status, ItemStatus::Fail);
+        let finding = &verdict.findings[0];
+        assert_eq!(
+            (finding.rule.id, finding.at.cell, finding.at.line),
+            ("answers/assertion-swallowed", Some(4), Some(3))
+        );
+        assert!(finding.message(Lang::En).ends_with("AssertionError: nine"));
+        assert!(finding.help_text(Lang::En).unwrap().ends_with("last output:\nlast words"));
+        let caught = error("caught", "KeyError", "");
+        assert_eq!(told(Mode::Answer, &[ENTER, &caught, LEAVE, END]).0, ItemStatus::Pass);
+        let found = told(Mode::Answer, &[ENTER, &caught, CROSS, LEAVE, END]);
+        assert_eq!(found, (ItemStatus::Fail, vec!["answers/error-swallowed"]));
+    }
+
+    #[test]
+    fn a_question_is_expected_to_raise_not_implemented_and_nothing_else() {
+        let stub = error("error", "NotImplementedError", r#","not_implemented":true"#);
+        assert_eq!(told(Mode::Question, &[ENTER, &stub]).0, ItemStatus::ExpectedFail);
+        assert_eq!(told(Mode::Answer, &[ENTER, &stub]).0, ItemStatus::Fail);
+        assert_eq!(told(Mode::Question, &[ENTER, &error("error", "NameError", "")]).0, ItemStatus::Fail);
+    }
+
+    #[test]
+    fn an_end_that_was_not_told_is_no_pass() {
+        let verdict = |end| {
+            let verdict = judge(Mode::Answer, end, &[ENTER, LEAVE]);
+            (verdict.status, verdict.findings[0].rule.id, verdict.findings[0].message(Lang::En))
+        };
+        assert_eq!(verdict(End::Exited(0)).1, "answers/early-exit");
+        let (status, rule, message) = verdict(End::Signal(11));
+        assert_eq!((status, rule), (ItemStatus::Fail, "answers/killed"));
+        assert!(message.contains("SIGSEGV"), "{message}");
+        assert_eq!(verdict(End::Timeout(Some((7, 2)))).0, ItemStatus::Timeout);
+    }
+
+    #[test]
+    fn a_missing_module_is_an_error_of_the_machine() {
+        let missing = error("error", "ModuleNotFoundError", r#","missing":"torch.nn""#);
+        let verdict = judge(Mode::Answer, End::Told, &[&missing]);
+        assert_eq!(
+            (verdict.status, verdict.missing),
+            (ItemStatus::Error, vec![("torch".to_owned(), Some(7), Some(3))])
+        );
+    }
 }
