@@ -7,12 +7,13 @@ use crate::cli::ConcludeArgs;
 use crate::config::{ConcludeSettings, Project};
 use crate::course::Context;
 use crate::error::RunError;
-use crate::model::{Finding, Item, ItemStatus, Lang, Localized, Outcome, Severity, Summary};
+use crate::model::{Finding, Item, ItemStatus, Lang, Localized, Location, Outcome, Severity, Summary};
 use crate::results::evidence::{self, Case, Conclusion, Facts, Reason};
 use crate::results::files;
 use crate::results::gate::{self, Form, Mark};
 use crate::results::json::{self, Node};
 use crate::results::v1::Verdict;
+use crate::rules::run as run_rules;
 use std::path::{Path, PathBuf};
 
 /// Runs the stage.
@@ -88,6 +89,9 @@ struct Judged {
 
 fn judge(ctx: &Context, pair: &Pair) -> Judged {
     let path = ctx.repo_path(&pair.path);
+    if ctx.excludes.matches(&path) {
+        return Judged { item: None, findings: vec![Finding::new(&run_rules::EXCLUDED, Location::file(path))] };
+    }
     let project = files::project_of(ctx, &pair.path);
     let mut item = Item::new(path.clone(), ItemStatus::Skipped);
     item.project = project;
