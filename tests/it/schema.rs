@@ -337,7 +337,7 @@ fn people_see_the_place_and_the_remedy(#[case] id: &str, #[case] lang: &str) {
     let case = case(&folder);
     let output = command.args(["--lang", lang]).args(args(&case)).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    insta::with_settings!({ filters => vec![(r"\(\d+ ms\)", "(TIME)")] }, {
+    insta::with_settings!({ filters => vec![(r"\([\d.]+ m?s\)", "(TIME)")] }, {
         insta::assert_snapshot!(format!("schema-{id}-{lang}"), text);
     });
 }
