@@ -5,6 +5,7 @@ use crate::cli::{Cli, NormalizeArgs};
 use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{Lang, Localized, RepoPath};
+use crate::render::Format;
 use crate::results::files::{self, Candidate};
 use crate::results::gate::{self, Mark};
 use crate::results::json;
@@ -43,7 +44,11 @@ pub(crate) fn run(args: &NormalizeArgs, cli: &Cli, screen: &Screen<'_>) -> Resul
         })
         .collect();
     drop(phase);
-    screen.print(&report(&jobs, &results, args, screen.lang, cli.global.quiet));
+    let text = match cli.global.format {
+        Some(Format::Json) => report_json(&jobs, &results),
+        _ => report(&jobs, &results, args, screen.lang, cli.global.quiet),
+    };
+    screen.print(&text);
     Ok(ctx.cancel.get().map_or_else(|| exit_code(&results, args), |state| u8::try_from(state.exit_code()).unwrap_or(1)))
 }
 
@@ -276,6 +281,35 @@ fn exit_code(results: &[Done], args: &NormalizeArgs) -> u8 {
     let codes: Vec<u8> = results.iter().map(worst).collect();
     // One file in the way of many others is a failure among results, not a fault of the command.
     if codes.contains(&1) || codes.len() > 1 && codes.contains(&2) { 1 } else { codes.into_iter().max().unwrap_or(0) }
+}
+
+/// One entry per file: `verify-normalize/v1`.
+fn report_json(jobs: &[Job], results: &[Done]) -> String {
+    let entry = |(job, done): (&Job, &Done)| {
+        let (status, migration, reason) = match done {
+            Done::Written { migration, was_there: true, .. } | Done::Planned { migration, was_there: true, .. } => {
+                ("same", Some(migration), None)
+            }
+            Done::Written { migration, .. } => ("migrated", Some(migration), None),
+            Done::Planned { migration, .. } => ("planned", Some(migration), None),
+            Done::Nothing { migration } => ("result", Some(migration), None),
+            Done::Refused(reason) => ("refused", None, Some(reason.get(Lang::En))),
+            Done::Conflict(reason) => ("conflict", None, Some(reason.get(Lang::En))),
+            Done::Interrupted => ("interrupted", None, None),
+        };
+        serde_json::json!({
+            "path": job.shown.as_str(),
+            "output": job.output_shown.as_str(),
+            "status": status,
+            "kind": migration.map(|migration| migration.kind),
+            "passes": migration.map(Migration::passes),
+            "defaults": migration.map(|migration| migration.defaults.clone()),
+            "notes": migration.map(|migration| migration.notes.iter().map(|note| note.get(Lang::En)).collect::<Vec<_>>()),
+            "reason": reason,
+        })
+    };
+    let files: Vec<serde_json::Value> = jobs.iter().zip(results).map(entry).collect();
+    v1::to_text(&serde_json::json!({ "schema_version": "verify-normalize/v1", "files": files }))
 }
 
 fn report(jobs: &[Job], results: &[Done], args: &NormalizeArgs, lang: Lang, quiet: bool) -> String {

@@ -212,42 +212,43 @@ impl Parser {
             *self = Parser { mark: self.mark, ..Parser::default() };
             return Ok(Step::Reset);
         }
-        match (self.state, byte) {
+        let done = match (self.state, byte) {
             (State::Normal, _) => self.scan_normal(byte)?,
             (State::Text, b'"') => {
                 let text = unescape(&std::mem::take(&mut self.token))?;
                 self.value(Value::Text(text))?;
                 self.state = State::Normal;
+                self.done()
             }
             (State::Text, b'\\') => {
                 self.token.push(byte);
                 self.state = State::Escape;
+                None
             }
             _ => {
                 self.token.push(byte);
                 self.state = State::Text;
+                None
             }
-        }
-        let literal =
-            self.state == State::Normal && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'"') && !structural(byte);
-        let done = if literal || self.state != State::Normal && byte != b'"' { None } else { self.done() };
+        };
         Ok(done.map_or(Step::More, Step::Done))
     }
 
-    fn scan_normal(&mut self, byte: u8) -> Result<(), &'static str> {
-        match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => self.literal()?,
-            b'"' => {
-                self.literal()?;
-                self.state = State::Text;
-            }
-            _ if structural(byte) => {
-                self.literal()?;
-                self.structure(byte)?;
-            }
-            _ => self.token.push(byte),
+    /// A value at the top ends where something else begins: `1{}` are two documents.
+    fn scan_normal(&mut self, byte: u8) -> Result<Option<Value>, &'static str> {
+        let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        if !space && byte != b'"' && !structural(byte) {
+            self.token.push(byte);
+            return Ok(None);
         }
-        Ok(())
+        self.literal()?;
+        let done = self.done();
+        if byte == b'"' {
+            self.state = State::Text;
+        } else if structural(byte) {
+            self.structure(byte)?;
+        }
+        Ok(done.or_else(|| self.done()))
     }
 
     /// A complete value at the top.

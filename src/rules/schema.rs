@@ -32,7 +32,7 @@ super::rules! {
            / "给出明确信息的上限，好过读取程序栈溢出。";
     }
     TOO_LARGE = "json/too-large" Error {
-        message: "the file has {value} bytes; at most {limit} are read" / "文件有 {value} 字节，最多读取 {limit} 字节";
+        message: "the file is larger than {limit} bytes" / "文件超过 {limit} 字节";
         help: "keep request rows and logs in files of their own, or raise `schema.max_bytes`" / "请把逐请求数据和日志放到单独的文件，或调高 `schema.max_bytes`";
         why: "A gate must answer in bounded time and memory."
            / "检查必须在有限的时间和内存内给出结论。";

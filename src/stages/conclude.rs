@@ -7,12 +7,13 @@ use crate::cli::ConcludeArgs;
 use crate::config::{ConcludeSettings, Project};
 use crate::course::Context;
 use crate::error::RunError;
-use crate::model::{Finding, Item, ItemStatus, Lang, Localized, Outcome, Severity, Summary};
+use crate::model::{Finding, Item, ItemStatus, Lang, Localized, Location, Outcome, Severity, Summary};
 use crate::results::evidence::{self, Case, Conclusion, Facts, Reason};
 use crate::results::files;
 use crate::results::gate::{self, Form, Mark};
 use crate::results::json::{self, Node};
 use crate::results::v1::Verdict;
+use crate::rules::run as run_rules;
 use std::path::{Path, PathBuf};
 
 /// Runs the stage.
@@ -88,45 +89,64 @@ struct Judged {
 
 fn judge(ctx: &Context, pair: &Pair) -> Judged {
     let path = ctx.repo_path(&pair.path);
-    let project = files::project_of(ctx, &pair.path);
-    let mut item = Item::new(path.clone(), ItemStatus::Skipped);
-    item.project = project;
+    if ctx.excludes.matches(&path) {
+        return Judged { item: None, findings: vec![Finding::new(&run_rules::EXCLUDED, Location::file(path))] };
+    }
+    let mut item = Item::new(path, ItemStatus::Skipped);
+    item.project = files::project_of(ctx, &pair.path);
     item.max_decision = Some(Verdict::NotEvaluated.name().to_owned());
-    if !pair.named && !pair.path.exists() {
-        item.detail = Some(Localized::both("there is no result: not evaluated", "没有结果：not_evaluated"));
+    if let Some(reason) = by_name(pair) {
+        item.detail = Some(reason);
         return Judged { item: Some(item), findings: Vec::new() };
     }
-    let mut findings = Vec::new();
-    let baseline = pair.baseline.as_deref().map(|path| load(ctx, path));
     let candidate = load(ctx, &pair.path);
     if !pair.named && matches!(candidate.form, Some(Form::OtherContract(_))) {
         item.detail = Some(Localized::both("another contract", "另一种契约"));
-        return Judged { item: Some(item), findings };
+        return Judged { item: Some(item), findings: Vec::new() };
     }
-    findings.extend(baseline.as_ref().map(Loaded::findings).unwrap_or_default());
+    let findings = evaluate(ctx, pair, &candidate, &mut item);
+    let failed = findings.iter().any(|finding| finding.severity == Severity::Error);
+    item.status = if failed { ItemStatus::Failed } else { ItemStatus::Ok };
+    item.thresholds = thresholds(&ctx.settings.conclude);
+    Judged { item: Some(item), findings }
+}
+
+/// Why a file that nobody named is not judged on its own.
+fn by_name(pair: &Pair) -> Option<Localized> {
+    if pair.named {
+        return None;
+    }
+    if !pair.path.exists() {
+        return Some(Localized::both("there is no result: not evaluated", "没有结果：not_evaluated"));
+    }
+    if files::is_failure_record(&pair.path) {
+        return Some(Localized::both("the record of a run that failed", "失败运行的记录"));
+    }
+    let name = pair.path.file_name()?.to_string_lossy();
+    let baseline = name.ends_with(".baseline.json") || name.ends_with(".baseline.bench.json");
+    baseline.then(|| Localized::both("a baseline: others are compared with it", "基线：供其他结果比较"))
+}
+
+/// Holds one result against the rules; what keeps it or its baseline from being read
+/// is a finding as well.
+fn evaluate(ctx: &Context, pair: &Pair, candidate: &Loaded, item: &mut Item) -> Vec<Finding> {
+    let baseline = pair.baseline.as_deref().map(|path| load(ctx, path));
+    let mut findings = baseline.as_ref().map(Loaded::findings).unwrap_or_default();
     findings.extend(candidate.findings());
     let document = json::read(&candidate.text);
     let baseline_document = baseline.as_ref().map(|loaded| json::read(&loaded.text));
-    let inner = document.root.as_ref().and_then(normalized);
-    if let Some((pointer, normalized)) = inner {
-        let other = baseline_document.as_ref().and_then(|document| normalized_of(document.root.as_ref()));
-        let case = Case {
-            candidate: Facts(normalized),
-            baseline: other.map(Facts),
-            limits: &ctx.settings.conclude,
-            strategy_metrics: own_metrics(ctx, Facts(normalized).project()),
-        };
-        let conclusion = evidence::conclude(&case);
-        findings.extend(reasons(&path, &candidate.text, pointer, normalized, &conclusion));
-        describe(&mut item, &case, &conclusion);
-    }
-    item.status = if findings.iter().any(|finding| finding.severity == Severity::Error) {
-        ItemStatus::Failed
-    } else {
-        ItemStatus::Ok
+    let Some((pointer, normalized)) = document.root.as_ref().and_then(normalized) else { return findings };
+    let other = baseline_document.as_ref().and_then(|document| normalized_of(document.root.as_ref()));
+    let case = Case {
+        candidate: Facts(normalized),
+        baseline: other.map(Facts),
+        limits: &ctx.settings.conclude,
+        strategy_metrics: own_metrics(ctx, Facts(normalized).project()),
     };
-    item.thresholds = thresholds(&ctx.settings.conclude);
-    Judged { item: Some(item), findings }
+    let conclusion = evidence::conclude(&case);
+    findings.extend(reasons(&item.path, &candidate.text, pointer, normalized, &conclusion));
+    describe(item, &case, &conclusion);
+    findings
 }
 
 /// What the profile asks of a section that has no rules of its own.

@@ -11,7 +11,7 @@ use crate::results::gate::{self, Form, Judgement, Mark};
 use crate::results::{jq, json};
 use crate::rules::{run as run_rules, schema as rules};
 use rayon::prelude::*;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Runs the stage.
@@ -101,17 +101,21 @@ fn judge_file(ctx: &Context, file: &Candidate, level: SchemaLevel) -> Judged {
     Judged { item: Some(item), findings: gate::findings(&path, &text, judgement.marks) }
 }
 
-/// The bytes of a file, or why there are none.
+/// The bytes of a file, or why there are none. Never more than the limit is read,
+/// whatever the file says of its size.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Box<Mark>> {
     let whole = |rule| Mark { span: None, ..Mark::new(rule, 0..0, "") };
-    match std::fs::metadata(path) {
-        Ok(facts) if facts.len() > max_bytes => {
-            return Err(Box::new(whole(&rules::TOO_LARGE).arg("value", facts.len()).arg("limit", max_bytes)));
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Box::new(whole(&rules::FILE_MISSING))),
-        _ => {}
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => Box::new(whole(&rules::FILE_MISSING)),
+        _ => Box::new(whole(&run_rules::UNREADABLE).arg("cause", error.to_string())),
+    };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(Box::new(whole(&rules::TOO_LARGE).arg("limit", max_bytes)));
     }
-    std::fs::read(path).map_err(|error| Box::new(whole(&run_rules::UNREADABLE).arg("cause", error.to_string())))
+    Ok(bytes)
 }
 
 fn strict(bytes: &[u8], path: &str) -> (String, Judgement) {

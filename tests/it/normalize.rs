@@ -335,3 +335,18 @@ fn check_and_dry_run_write_nothing() {
     verify(copy.path()).args(["normalize", "input/raw.json"]).assert().success();
     assert_eq!(run("--check").status.code(), Some(0));
 }
+
+#[test]
+fn programs_get_one_entry_per_file() {
+    let copy = scratch(&project("fixtures/legacy-results"));
+    let output = verify(copy.path())
+        .args(["--format", "json", "normalize", "01_raw_early_c1_results_null.json", "11_enveloped_new_run.json"])
+        .arg("13_manifest_69_prefix_cache.json")
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let statuses: Vec<&str> =
+        report["files"].as_array().unwrap().iter().map(|file| file["status"].as_str().unwrap()).collect();
+    assert_eq!((output.status.code(), statuses), (Some(1), vec!["migrated", "result", "refused"]));
+    assert_eq!(report["files"][0]["output"], "01_raw_early_c1_results_null_normalized.json");
+}

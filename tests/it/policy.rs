@@ -232,6 +232,21 @@ fn the_chain_takes_the_enlarged_workload_and_says_what_was_not_measured() {
     );
 }
 
+#[test]
+fn a_folder_is_judged_without_its_baselines() {
+    let folder = Pair::new().folder();
+    let mut command = verify(folder.path());
+    command.args(["conclude", "."]);
+    let (code, report) = report(command);
+    let items: Vec<(&str, &str)> = report["stages"][0]["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["path"].as_str().unwrap(), item["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!((code, items), (0, vec![("c.baseline.json", "skipped"), ("c.json", "ok")]));
+}
+
 fn shown(folder: &Path, arguments: &[&str]) -> String {
     let output = verify(folder).args(arguments).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -245,7 +260,7 @@ fn people_see_claim_ceiling_reasons_and_the_next_step(#[case] id: &str, #[case] 
     let folder = project("fixtures/cases/policy").join(id);
     let text =
         shown(&folder, &["--lang", lang, "conclude", "input/candidate.json", "--baseline", "input/baseline.json"]);
-    insta::with_settings!({ filters => vec![(r"\(\d+ ms\)", "(TIME)")] }, {
+    insta::with_settings!({ filters => vec![(r"\([\d.]+ m?s\)", "(TIME)")] }, {
         insta::assert_snapshot!(format!("conclude-{id}-{lang}"), text);
     });
 }

@@ -92,6 +92,9 @@ fn compat_is_the_verdict_of_the_former_gate(#[files("fixtures/cases/schema/*/cas
 #[case("[1e] GOOD", "FAILED")]
 #[case("truefalse GOOD", "FAILED")]
 #[case("true\"a\" GOOD", "OK")]
+#[case("1GOOD", "OK")]
+#[case("[1{}] GOOD", "FAILED")]
+#[case("1] GOOD", "FAILED")]
 #[case("\"\u{1f}\" GOOD", "OK")]
 #[case("\"\t\" GOOD", "FAILED")]
 #[case("\u{feff}GOOD", "OK")]
@@ -334,7 +337,38 @@ fn people_see_the_place_and_the_remedy(#[case] id: &str, #[case] lang: &str) {
     let case = case(&folder);
     let output = command.args(["--lang", lang]).args(args(&case)).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    insta::with_settings!({ filters => vec![(r"\(\d+ ms\)", "(TIME)")] }, {
+    insta::with_settings!({ filters => vec![(r"\([\d.]+ m?s\)", "(TIME)")] }, {
         insta::assert_snapshot!(format!("schema-{id}-{lang}"), text);
     });
+}
+
+#[test]
+fn limits_and_excludes_come_from_the_settings() {
+    let folder = course(&[("66_vllm_real.json", GOOD), ("drafts/67.json", FAILURE)]);
+    fs::write(folder.path().join("verify.toml"), "[schema]\nmax_bytes = 100\n[course]\nexclude = [\"**/drafts\"]\n")
+        .unwrap();
+    let mut command = verify(folder.path());
+    command.args(["schema", "benchmarks/results/66_vllm_real.json", "benchmarks/results/drafts/67.json"]);
+    let (code, report) = report(command);
+    let found: Vec<&str> = findings(&report, None).map(|finding| finding["rule"].as_str().unwrap()).collect();
+    assert_eq!((code, found), (1, vec!["json/too-large", "run/excluded"]));
+}
+
+#[test]
+fn bytes_that_are_no_utf8_are_named_by_their_encoding() {
+    let folder = tempfile::tempdir().unwrap();
+    let wide: Vec<u8> = "\u{feff}{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(folder.path().join("wide.json"), wide).unwrap();
+    let mut bytes = b"\xef\xbb\xbf".to_vec();
+    bytes.extend(fs::read(project(GOOD)).unwrap());
+    fs::write(folder.path().join("bom.json"), bytes).unwrap();
+    let mut command = verify(folder.path());
+    command.args(["schema", "wide.json", "bom.json"]);
+    let (_, report) = report(command);
+    assert_eq!(
+        verdicts(&report),
+        BTreeMap::from([("bom.json".into(), "ok".into()), ("wide.json".into(), "failed".into())])
+    );
+    let messages: Vec<&str> = findings(&report, None).map(|finding| finding["message"].as_str().unwrap()).collect();
+    assert_eq!(messages, ["the file starts with a byte order mark", "the file is not UTF-8: it is UTF-16"]);
 }

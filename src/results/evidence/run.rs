@@ -100,21 +100,20 @@ fn samples(case: &Case<'_>) -> Option<Reason> {
 }
 
 /// Coefficient of variation of throughput over the runs (sample standard deviation).
+/// Repeats that are claimed but not kept prove nothing.
 fn stability(case: &Case<'_>) -> Option<Reason> {
     let facts = case.candidate;
-    if facts.repeats().unwrap_or(0.0) < f64::from(case.limits.min_repeats) {
-        return None;
-    }
     let runs = facts.list(&["metrics", "per_run"]);
     let values = |name: &str| runs.iter().filter_map(|run| run.get(name)?.number()).collect::<Vec<f64>>();
     let tokens = values("throughput_tokens_per_s");
     let throughput = if tokens.len() < 2 { values("throughput_requests_per_s") } else { tokens };
-    let reason = Reason::tune(&rules::UNSTABLE, &["metrics", "per_run"]).arg("wanted", plain(case.limits.max_cv));
+    let repeated = facts.repeats().unwrap_or(0.0) >= f64::from(case.limits.min_repeats);
     let value = match variation(&throughput) {
-        Some(cv) if cv <= case.limits.max_cv => return None,
-        Some(cv) => format!("CV {}", plain(cv)).into(),
-        None => Localized::both("the runs are not in metrics.per_run", "metrics.per_run 中没有各轮数据"),
+        Some(cv) if cv > case.limits.max_cv => format!("CV {}", plain(cv)).into(),
+        None if repeated => Localized::both("the runs are not in metrics.per_run", "metrics.per_run 中没有各轮数据"),
+        _ => return None,
     };
+    let reason = Reason::tune(&rules::UNSTABLE, &["metrics", "per_run"]).arg("wanted", plain(case.limits.max_cv));
     Some(reason.arg("value", value).step(Effort::Longer, "runs that agree", "各轮结果一致的重复运行"))
 }
 
@@ -254,10 +253,8 @@ fn placeholders(facts: Facts<'_>) -> Option<Reason> {
 
 fn environment(facts: Facts<'_>) -> Option<Reason> {
     let absent = |name: &&str| facts.recorded(&["config", name]).is_none();
-    let mut missing: Vec<&str> = ["model_revision", "backend_version", "device"].into_iter().filter(absent).collect();
-    if absent(&"workload") && absent(&"workload_sha256") {
-        missing.push("workload");
-    }
+    let names = ["model_revision", "backend_version", "device", "workload"];
+    let missing: Vec<&str> = names.into_iter().filter(absent).collect();
     if missing.is_empty() {
         return None;
     }

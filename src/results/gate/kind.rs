@@ -46,7 +46,9 @@ pub fn form(root: &Node<'_>) -> Form {
         Form::Manifest { groups }
     } else if is_failure(root) {
         Form::FailureRecord
-    } else if version == Some(SCHEMA_VERSION) && root.get("config").is_some() {
+    } else if version == Some(SCHEMA_VERSION)
+        && (root.get("config").is_some() || root.get("metrics").is_some() && !is_raw(root))
+    {
         Form::Bare
     } else if let Some(tool) = foreign(root) {
         Form::Foreign(tool)
