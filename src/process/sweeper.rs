@@ -47,6 +47,13 @@ impl Sweeper {
     }
 }
 
+impl Sweeper {
+    /// Its process id, for whoever counts our children.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
 impl Drop for Sweeper {
     fn drop(&mut self) {
         if let Some(mut stdin) = self.0.stdin.take() {

@@ -249,3 +249,45 @@ fn merged_parts_equal_the_whole() {
     assert_eq!(merged["stages"][0]["summary"], whole["stages"][0]["summary"]);
     verify(copy.path()).args(["merge", "course/a.ipynb"]).assert().code(2);
 }
+
+/// An interrupt, polite or not, leaves no process and no scratch folder.
+#[cfg(target_os = "linux")]
+#[rstest]
+fn an_interrupt_leaves_nothing_behind(#[values("INT", "TERM", "KILL")] signal: &str) {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+    let copy = scratch(&project("fixtures/cases/answers/infinite-loop/input"));
+    let temporary = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_verify"))
+        .args(["answers", "--timeout", "60", "nb.ipynb", "--no-progress"])
+        .current_dir(copy.path())
+        .env("TMPDIR", temporary.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The notebook runs once its plan is written and its process is there.
+    let needle = temporary.path().to_string_lossy().into_owned();
+    let running = || {
+        verify::process::proc_tree::all().into_iter().any(|pid| {
+            pid != child.id()
+                && verify::process::proc_tree::command_line(pid).is_some_and(|line| line.contains(&needle))
+        })
+    };
+    let wait = |limit: Duration, done: &dyn Fn() -> bool| {
+        let end = Instant::now() + limit;
+        while !done() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        done()
+    };
+    assert!(wait(Duration::from_secs(60), &running), "the notebook never ran");
+    std::thread::sleep(Duration::from_millis(300));
+    let signal: nix::sys::signal::Signal = format!("SIG{signal}").parse().unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+    assert!(wait(Duration::from_secs(10), &|| !running()), "a process of the notebook lives on");
+    let empty = || fs::read_dir(temporary.path()).unwrap().next().is_none();
+    assert!(wait(Duration::from_secs(10), &empty), "the scratch folder is left");
+    child.wait().unwrap();
+}

@@ -13,6 +13,7 @@ use super::server::Server;
 use super::verdict::End;
 use super::verdict::Run;
 use crate::course::Context;
+use crate::process::{self, Sweeper};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -61,6 +62,8 @@ impl From<io::Error> for Refusal {
 /// The shared part of a run.
 pub(super) struct Runner<'a> {
     ctx: &'a Context,
+    /// Ends and removes what a SIGKILL of ours would leave; dropped before the folder.
+    _sweeper: Sweeper,
     folder: TempDir,
     driver: PathBuf,
     /// The interpreter.
@@ -91,6 +94,11 @@ impl<'a> Runner<'a> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / in_session.max(1)).max(1);
         let mut environment = interpreter::clean_environment(std::env::vars_os(), threads);
+        let mark = path.to_string_lossy().into_owned();
+        let sweeper = Sweeper::start(&mark, &path)?;
+        let known = Known::default();
+        known.lock().insert(i32::try_from(sweeper.pid()).unwrap_or(0));
+        interpreter::set(&mut environment, process::MARK, mark);
         let asks = asks(ctx, jobs);
         let interpreter =
             interpreter::find(wishes.python.as_deref(), &path, &driver, asks, &environment).map_err(Refusal::Python)?;
@@ -102,13 +110,14 @@ impl<'a> Runner<'a> {
         super::processes::adopt_orphans(true);
         let mut runner = Runner {
             ctx,
+            _sweeper: sweeper,
             folder,
             driver,
             interpreter,
             environment,
             walls,
             memory: wishes.memory,
-            known: Known::default(),
+            known,
             #[cfg(unix)]
             server: None,
             preload_failed: None,
