@@ -400,11 +400,9 @@ impl<'a> Extractor<'a> {
                 HtmlItem::Asset(url, range) => self.address(url, LinkKind::HtmlAsset, block, range),
                 HtmlItem::Script => self.scripted = true,
                 HtmlItem::Id(id) => self.ids.push(id.into()),
-                HtmlItem::HeadingOpen(at) => {
-                    // A tag inside a Markdown heading opens no second one.
-                    if self.heading.as_ref().is_none_or(|heading| heading.html) {
-                        self.open_heading(block.source(at), true);
-                    }
+                // A tag inside a Markdown heading opens no second one.
+                HtmlItem::HeadingOpen(at) if self.heading.as_ref().is_none_or(|heading| heading.html) => {
+                    self.open_heading(block.source(at), true);
                 }
                 HtmlItem::HeadingClose if self.heading.as_ref().is_some_and(|heading| heading.html) => {
                     self.close_heading()

@@ -40,10 +40,7 @@ pub(super) fn scan(html: &str) -> Vec<HtmlItem> {
         emitter
     };
     // A reader over a text cannot fail.
-    for token in Tokenizer::new_with_emitter(html, emitter) {
-        let Ok(never) = token;
-        match never {}
-    }
+    let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
     scanner.items
 }
 

@@ -249,7 +249,8 @@ impl World {
     /// The site that is published: that of the docs root, else the only one.
     fn published(&self) -> Option<&Site> {
         let of_docs = self.sites.iter().find(|site| site.home == self.docs.0);
-        of_docs.or_else(|| if let [only] = self.sites.as_slice() { Some(only) } else { None })
+        let only = if let [only] = self.sites.as_slice() { Some(only) } else { None };
+        of_docs.or(only)
     }
 
     fn attachment(&self, reader: Reader<'_>, link: &Link, name: &str) -> Verdict {
@@ -289,7 +290,7 @@ impl World {
 
     fn repository_path(&self, reader: Reader<'_>, path: &str) -> Result<Landing, Fault> {
         let joined = match path.strip_prefix('/') {
-            Some(rest) => self.from_root(reader, rest),
+            Some(rest) => self.rooted(reader, rest),
             None => join(folder(reader.path), path),
         };
         match joined {
@@ -301,7 +302,7 @@ impl World {
 
     /// `/x`: the docs root for its own pages when it was named, else the root of the
     /// repository; for a docs folder of another site generator either will do.
-    fn from_root(&self, reader: Reader<'_>, rest: &str) -> Joined {
+    fn rooted(&self, reader: Reader<'_>, rest: &str) -> Joined {
         let (docs, named) = &self.docs;
         let in_docs = !docs.is_empty() && below(docs, reader.path).is_some();
         let in_repository = join("", rest);
