@@ -66,7 +66,7 @@ fn on_line(lines: &Lines<'_>, error: &ParseError, line: usize) -> bool {
 fn conflict(lines: &Lines<'_>, errors: &[&ParseError], first: usize) -> Option<Explained> {
     let is_at_marker =
         |error: &&ParseError| is_conflict_marker(lines.line(lines.index(error.location.start().to_usize())));
-    if !errors.iter().any(|error| is_at_marker(error)) {
+    if !errors.iter().any(is_at_marker) {
         return None;
     }
     let marker = (0..lines.count()).find(|line| is_conflict_marker(lines.line(*line)))?;

@@ -72,8 +72,8 @@ impl<'a> Visitor<'a> for Body<'_> {
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) => return,
             Stmt::Try(statement) if asserts(&statement.body) => {
                 // The first handler that takes it; those below never see it.
-                let handlers = statement.handlers.iter().map(|ExceptHandler::ExceptHandler(handler)| handler);
-                if let Some(handler) = { handlers }.find(|handler| takes_assertion(handler))
+                let mut handlers = statement.handlers.iter().map(|ExceptHandler::ExceptHandler(handler)| handler);
+                if let Some(handler) = handlers.find(|handler| takes_assertion(handler))
                     && !tells(&handler.body)
                 {
                     let at = TextRange::at(handler.range.start(), 6.into());

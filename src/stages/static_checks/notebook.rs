@@ -329,8 +329,8 @@ fn answer_without_code(task: &Task<'_>, notebook: &Notebook, file: &Location) ->
             .find(|(_, line)| markers.iter().any(|marker| !marker.is_empty() && line.contains(marker.as_str())))
             .map(|(line, _)| line)
     };
-    let markdown = notebook.cells.iter().filter(|cell| cell.kind == CellKind::Markdown);
-    let (cell, line) = markdown.filter_map(|cell| Some((cell.number, heading(cell)?))).last()?;
+    let mut markdown = notebook.cells.iter().rev().filter(|cell| cell.kind == CellKind::Markdown);
+    let (cell, line) = markdown.find_map(|cell| Some((cell.number, heading(cell)?)))?;
     let tagged = |cell: &Cell| cell.tags.iter().any(|tag| tag == "tutorial-answer");
     let has_code = notebook.cells.iter().any(|other| {
         other.kind == CellKind::Code && (other.number > cell || tagged(other)) && !other.source.trim().is_empty()

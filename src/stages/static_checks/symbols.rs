@@ -154,11 +154,8 @@ impl<'a> Table<'a> {
             match scope.kind {
                 Kind::Module => return false,
                 // Methods see the class they are in under this name alone.
-                Kind::Class => {
-                    if name == "__class__" {
-                        return true;
-                    }
-                }
+                Kind::Class if name == "__class__" => return true,
+                Kind::Class => {}
                 _ if seen.global => return false,
                 _ if (seen.bound || seen.parameter) && seen.nonlocal.is_none() => return true,
                 _ => {}
