@@ -283,7 +283,6 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
             failed_requests: Some(figures.failed as u64),
         }],
         queue_wait_ms: figures.queue_wait_ms.map(|wait| wait.mean),
-        ..Metrics::default()
     }
 }
 
