@@ -56,6 +56,9 @@ use verdict::{Case, Verdict};
 /// Stack for taking cells apart: what the parser accepts may be nested deeply.
 const PARSE_STACK: usize = 512 << 20;
 
+/// More than any machine has, and still a number that every limit can hold.
+const MAX_MEMORY_MB: u64 = 1 << 32;
+
 /// One notebook in one mode.
 struct Job<'a> {
     target: &'a Target,
@@ -253,7 +256,7 @@ fn wishes(ctx: &Context, args: &AnswersArgs, count: usize) -> Wishes {
         jobs: jobs.clamp(1, count.max(1)),
         preload: settings.preload && !args.no_preload,
         sandbox: args.sandbox.unwrap_or(settings.sandbox),
-        memory: (memory > 0).then_some(memory << 20),
+        memory: (memory > 0).then_some(memory.min(MAX_MEMORY_MB) << 20),
     }
 }
 

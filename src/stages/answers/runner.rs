@@ -191,7 +191,7 @@ impl<'a> Runner<'a> {
         let stack = scratch.top.join("stack.txt");
         let watch = Watch {
             nonce: &nonce,
-            timeout: Duration::from_secs_f64(target.timeout),
+            timeout: limit(target.timeout),
             stack: &stack,
             cells: &scratch.cells,
             cancel: &self.ctx.cancel,
@@ -279,6 +279,11 @@ impl Drop for Runner<'_> {
     }
 }
 
+/// Settings may hold any number: at least a moment, at most a day.
+fn limit(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.clamp(0.1, 86_400.0)).unwrap_or(Duration::from_secs(30))
+}
+
 fn import_path(ctx: &Context, target: &Target) -> Vec<PathBuf> {
     let folder = target.file.parent().unwrap_or(&ctx.root).to_path_buf();
     if folder == ctx.root { vec![folder] } else { vec![folder, ctx.root.clone()] }
@@ -350,4 +355,17 @@ fn new_home(environment: &mut Vec<(OsString, OsString)>, run: &Path, user_base: 
 fn nonce() -> String {
     let random = || std::collections::hash_map::RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_seconds_is_a_limit() {
+        assert_eq!(limit(2.5), Duration::from_millis(2500));
+        assert_eq!(limit(-1.0), Duration::from_millis(100));
+        assert_eq!(limit(f64::INFINITY), Duration::from_secs(86_400));
+        assert_eq!(limit(f64::NAN), Duration::from_secs(30));
+    }
 }

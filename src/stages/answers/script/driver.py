@@ -618,7 +618,10 @@ def limit_memory(limit):
     # Private writable memory; RLIMIT_AS would count what the server mapped before the fork.
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
     reserve = limit + (16 << 20)
-    resource.setrlimit(kind, (limit, reserve))
+    already = resource.getrlimit(kind)[1]
+    if already != resource.RLIM_INFINITY:
+        reserve = min(reserve, already)
+    resource.setrlimit(kind, (min(limit, reserve), reserve))
     return lambda: resource.setrlimit(kind, (reserve, reserve))
 
 
