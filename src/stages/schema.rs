@@ -90,7 +90,10 @@ fn judge_file(ctx: &Context, file: &Candidate, level: SchemaLevel) -> Judged {
     let read = read(&file.path, ctx.settings.schema.max_bytes);
     let (text, judgement) = match &read {
         Err(mark) => (String::new(), Judgement { marks: vec![(**mark).clone()], form: None }),
-        Ok(bytes) if level == SchemaLevel::Compat => (String::new(), compat(bytes)),
+        Ok(bytes) if level == SchemaLevel::Compat => {
+            let form = strict(bytes, path.as_str()).1.form;
+            (String::new(), Judgement { form, ..compat(bytes) })
+        }
         Ok(bytes) => strict(bytes, path.as_str()),
     };
     if let (false, Some(Form::OtherContract(name))) = (file.named, &judgement.form) {

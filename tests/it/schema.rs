@@ -217,6 +217,7 @@ fn by_folder_other_contracts_are_skipped_and_by_name_they_fail() {
     let (code, by_folder) = run(&["other-contracts"]);
     assert_eq!(code, 0);
     assert!(verdicts(&by_folder).values().all(|verdict| verdict == "skipped"), "{by_folder:#}");
+    assert_eq!(run(&["--level", "compat", "other-contracts"]).0, 0);
     let (code, by_name) = run(&["other-contracts/73_real_gpu_training.json"]);
     assert_eq!(code, 1);
     assert_eq!(findings(&by_name, None).next().unwrap()["rule"], "schema/other-contract");

@@ -53,10 +53,10 @@ pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.3}").parse().unwrap_or(value)
 }
 
-/// Takes user and password out of every address in the document.
+/// Takes user, password and keys out of every address in the document.
 pub(super) fn hide_credentials(value: &mut Value) {
     match value {
-        Value::String(text) if text.contains("://") && text.contains('@') => *text = without_credentials(text),
+        Value::String(text) if text.contains("://") => *text = without_keys(&without_credentials(text)),
         Value::Array(entries) => entries.iter_mut().for_each(hide_credentials),
         Value::Object(members) => members.iter_mut().for_each(|(_, member)| hide_credentials(member)),
         _ => {}
@@ -76,6 +76,29 @@ fn without_credentials(text: &str) -> String {
         let authority = &tail[..end];
         out.push_str(authority.rfind('@').map_or(authority, |at| &authority[at + 1..]));
         rest = &tail[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `…/v1?api_key=secret&n=1` → `…/v1?api_key=&n=1`: what the parameter was stays
+/// readable, what it held does not.
+fn without_keys(text: &str) -> String {
+    const SECRET: [&str; 9] = ["key", "apikey", "token", "secret", "password", "passwd", "signature", "sig", "auth"];
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['?', '&']) {
+        let (head, tail) = rest.split_at(at + 1);
+        out.push_str(head);
+        rest = tail;
+        let end = tail.find(|c: char| matches!(c, '&' | '#' | '"' | '\'') || c.is_whitespace()).unwrap_or(tail.len());
+        if let Some((name, _)) = tail[..end].split_once('=')
+            && name.split(['_', '-', '.']).any(|part| SECRET.contains(&part.to_ascii_lowercase().as_str()))
+        {
+            out.push_str(name);
+            out.push('=');
+            rest = &tail[end..];
+        }
     }
     out.push_str(rest);
     out
@@ -115,6 +138,8 @@ mod tests {
             ("http://me:secret@10.0.0.7:8000/v1", "http://10.0.0.7:8000/v1"),
             ("see https://a@b@host and mail x@y.z", "see https://host and mail x@y.z"),
             ("http://host/path@v1", "http://host/path@v1"),
+            ("http://host/v1?n=1&api_key=s3cret&b=2", "http://host/v1?n=1&api_key=&b=2"),
+            ("http://host/v1?max_tokens=64", "http://host/v1?max_tokens=64"),
         ] {
             let mut value = serde_json::json!({ "a": [given] });
             hide_credentials(&mut value);
