@@ -116,9 +116,9 @@ impl Anchors {
         self.ids.contains_key(id)
     }
 
-    /// The id that the author of a heading chose in place of this one.
-    pub(super) fn chosen_instead(&self, id: &str) -> Option<&str> {
-        self.replaced.iter().find(|(replaced, _)| replaced == id).map(|(_, chosen)| chosen.as_str())
+    /// The ids that authors of headings chose in place of this one.
+    pub(super) fn chosen_instead(&self, id: &str) -> Vec<&str> {
+        self.replaced.iter().filter(|(replaced, _)| replaced == id).map(|(_, chosen)| chosen.as_str()).collect()
     }
 
     /// Whether the page has no id at all.

@@ -186,15 +186,17 @@ impl Suggester<'_, '_> {
         let (before, fragment) = link.split_once('#')?;
         let written = target::decode(fragment);
         let anchors = self.world.anchors(source, self.reader.style);
-        if let Some(chosen) = anchors.chosen_instead(&slug::vitepress(&written)) {
-            return Some(Suggestion { target: format!("{before}#{}", encode_fragment(chosen)), unique: true });
+        let rewritten = self.link.kind == LinkKind::Link;
+        let reachable =
+            |id: &&str| anchors::meet(anchors, &encode_fragment(id), self.reader.style, rewritten) == Meeting::Exact;
+        let chosen = anchors.chosen_instead(&slug::vitepress(&written));
+        if let Some(id) = chosen.iter().find(|id| reachable(id)) {
+            let target = format!("{before}#{}", encode_fragment(id));
+            return Some(Suggestion { target, unique: chosen.len() == 1 });
         }
         let wanted = normal(&written);
         let mut best: Option<(usize, &str)> = None;
         let mut ties = 0;
-        let rewritten = self.link.kind == LinkKind::Link;
-        let reachable =
-            |id: &&str| anchors::meet(anchors, &encode_fragment(id), self.reader.style, rewritten) == Meeting::Exact;
         for id in anchors.listed().into_iter().filter(reachable) {
             let distance = distance(&wanted, &normal(id));
             match best {
