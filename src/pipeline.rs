@@ -136,7 +136,7 @@ fn run_jobs(ctx: &Context, jobs: &[Job], keep_going: bool, mut chain: stages::Ch
 fn interrupted(outcome: Outcome, signal: &str) -> Outcome {
     let finding = Finding::new(&rules::run::INTERRUPTED, Location::file(RepoPath::new("."))).arg("signal", signal);
     let (summary, items, mut findings) = match outcome {
-        Outcome::Ran { summary, items, findings } => (summary, items, findings),
+        Outcome::Ran { summary, items, findings, .. } => (summary, items, findings),
         _ => (Summary::new(), Vec::new(), Vec::new()),
     };
     findings.push(finding);

@@ -49,6 +49,11 @@ impl ItemStatus {
         matches!(self, ItemStatus::Fail | ItemStatus::Timeout | ItemStatus::Error | ItemStatus::Failed)
     }
 
+    /// Whether this verdict says that nothing was judged.
+    pub fn is_skip(self) -> bool {
+        matches!(self, ItemStatus::Skip | ItemStatus::Skipped)
+    }
+
     /// The failing verdict of the same vocabulary.
     fn failed(self) -> Self {
         match self {
@@ -154,6 +159,9 @@ pub struct SkipReason(pub Localized);
 pub enum Outcome {
     /// It ran. Made by [`Outcome::ran`].
     Ran {
+        /// How many things were judged, where there are no items. None is a skip,
+        /// whatever notes there are.
+        judged: usize,
         /// Counts.
         summary: Summary,
         /// One entry per thing judged.
@@ -207,7 +215,7 @@ impl Outcome {
             return Outcome::skipped(Localized::both("nothing to check", "没有可检查的内容"));
         }
         findings.sort_by(Finding::order);
-        Outcome::Ran { summary, items, findings }
+        Outcome::Ran { judged, summary, items, findings }
     }
 
     /// A skip with its reason.
@@ -220,11 +228,33 @@ impl Outcome {
         match self {
             Outcome::Skipped { .. } => Status::Skipped,
             Outcome::Blocked { .. } => Status::Blocked,
-            Outcome::Ran { items, findings, .. } => {
+            Outcome::Ran { judged, items, findings, .. } => {
                 let failed = findings.iter().any(|finding| finding.severity == Severity::Error)
                     || items.iter().any(|item| item.status.is_failure());
-                if failed { Status::Fail } else { Status::Pass }
+                let judged =
+                    if items.is_empty() { *judged > 0 } else { items.iter().any(|item| !item.status.is_skip()) };
+                match (failed, judged) {
+                    (true, _) => Status::Fail,
+                    (false, false) => Status::Skipped,
+                    (false, true) => Status::Pass,
+                }
             }
+        }
+    }
+
+    /// Why nothing was judged, when nothing was.
+    pub fn skip_reason(&self) -> Option<Localized> {
+        match self {
+            Outcome::Skipped { reason } => Some(reason.0.clone()),
+            Outcome::Ran { items, .. } if self.status() == Status::Skipped => Some(if items.is_empty() {
+                Localized::both(
+                    "nothing to check: what was named is excluded",
+                    "没有可检查的内容：指定的路径都被排除了",
+                )
+            } else {
+                Localized::both("everything was skipped", "所有检查项都被跳过")
+            }),
+            _ => None,
         }
     }
 
@@ -299,5 +329,26 @@ impl RunReport {
             (None, Status::Fail) => 1,
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Location;
+    use crate::rules::run;
+
+    fn item(status: ItemStatus) -> Item {
+        Item::new(RepoPath::new("a"), status)
+    }
+
+    #[test]
+    fn a_skip_is_never_a_pass() {
+        let note = Finding::new(&run::EXCLUDED, Location::file(RepoPath::new("a")));
+        assert_eq!(Outcome::ran(0, Summary::new(), Vec::new(), vec![note]).status(), Status::Skipped);
+        assert_eq!(Outcome::ran(1, Summary::new(), vec![item(ItemStatus::Skip)], Vec::new()).status(), Status::Skipped);
+        let mixed = vec![item(ItemStatus::Skip), item(ItemStatus::Pass)];
+        assert_eq!(Outcome::ran(2, Summary::new(), mixed, Vec::new()).status(), Status::Pass);
+        assert_eq!(Outcome::ran(1, Summary::new(), vec![item(ItemStatus::Timeout)], Vec::new()).status(), Status::Fail);
     }
 }

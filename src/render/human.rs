@@ -206,6 +206,9 @@ fn row(run: &StageRun, options: HumanOptions<'_>) -> [String; 4] {
                     parts.push(format!("{count} {}{}", severity.name(), if count == 1 { "" } else { "s" }));
                 }
             }
+            if let Some(reason) = run.outcome.skip_reason() {
+                parts.insert(0, reason.get(options.lang).to_owned());
+            }
             parts.join(" · ")
         }
     };

@@ -169,12 +169,14 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn stage(run: &StageRun) -> Stage {
-    let (blocked_by, reason, summary) = match &run.outcome {
-        Outcome::Blocked { by } => (Some(*by), None, BTreeMap::new()),
-        Outcome::Skipped { reason } => (None, Some(reason.0.get(Lang::En).to_owned()), BTreeMap::new()),
-        Outcome::Ran { summary, .. } => {
-            (None, None, summary.iter().map(|(name, count)| (name.to_owned(), count)).collect())
-        }
+    let blocked_by = match &run.outcome {
+        Outcome::Blocked { by } => Some(*by),
+        _ => None,
+    };
+    let reason = run.outcome.skip_reason().map(|reason| reason.get(Lang::En).to_owned());
+    let summary = match &run.outcome {
+        Outcome::Ran { summary, .. } => summary.iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        _ => BTreeMap::new(),
     };
     Stage {
         stage: run.stage,
