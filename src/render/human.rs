@@ -131,6 +131,9 @@ fn write_stage(out: &mut String, run: &StageRun, chain: bool, sources: &mut Sour
         let _ = writeln!(out, "{}", options.paint(DIM, &text));
     }
     if !options.quiet {
+        if chain && !run.outcome.items().is_empty() {
+            let _ = writeln!(out, "{}", options.paint(BOLD, run.stage.name()));
+        }
         write_items(out, run, options);
     }
 }
@@ -298,6 +301,10 @@ fn write_diagnostic(out: &mut String, shown: &Shown<'_>, options: HumanOptions<'
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_links(false)
         .with_context_lines(1)
+        // A path or a command in a help is pasted: it is never broken inside.
+        .with_word_separator(textwrap::WordSeparator::AsciiSpace)
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .with_break_words(false)
         .with_width(options.width.max(40));
     if handler.render_report(out, shown).is_err() {
         let _ = writeln!(out, "{}", shown.message);
