@@ -93,8 +93,10 @@ fn run(folder: &TempDir, arguments: &[&str]) -> (i32, Value) {
     report(command)
 }
 
-/// Rule, cell, line and column of every finding.
-fn rules(report: &Value) -> Vec<(String, Option<u64>, Option<u64>, Option<u64>)> {
+/// Rule, cell, line, column.
+type RuleAt = (String, Option<u64>, Option<u64>, Option<u64>);
+
+fn rules(report: &Value) -> Vec<RuleAt> {
     findings(report, None)
         .map(|finding| {
             let rule = finding["rule"].as_str().expect("a rule").to_owned();

@@ -73,9 +73,10 @@ pub(super) async fn execute(ctx: &Context, plan: &Plan, run_id: &str, phase: &Ph
     match &plan.server {
         Server::External { base_url } => {
             base_url.clone_into(&mut observed.base_url);
-            if let Err(fault) = measure(ctx, plan, None, None, Instant::now(), &mut observed, phase).await {
-                observed.fault = Some(*fault);
-            }
+            let fault =
+                unless_interrupted(ctx, plan, measure(ctx, plan, None, None, Instant::now(), &mut observed, phase))
+                    .await;
+            observed.fault = fault.map(|fault| *fault);
         }
         Server::Start { port, .. } => {
             let attempt = start_and_measure(ctx, plan, run_id, &mut observed, phase).await;
@@ -126,12 +127,8 @@ async fn start_and_measure(
             return Attempt::Done;
         }
     };
-    let fault = tokio::select! {
-        result = measure(ctx, plan, Some(&server), Some(port), spawned, observed, phase) => result.err(),
-        state = ctx.cancel.wait(1) => {
-            Some(Box::new(finding(ctx, plan, &rules::run::INTERRUPTED).arg("signal", state.name())))
-        }
-    };
+    let measuring = measure(ctx, plan, Some(&server), Some(port), spawned, observed, phase);
+    let fault = unless_interrupted(ctx, plan, measuring).await;
     phase.say("stopping");
     let stopped = server.stop(plan.stop_grace, ctx.cancel.wait(2)).await;
     observed.stopped = Some(stopped);
@@ -185,6 +182,18 @@ fn log_path(plan: &Plan, run_id: &str) -> PathBuf {
 }
 
 type Fault = Box<Finding>;
+
+/// The fault of a measurement, or that it was interrupted: nothing is waited for then.
+async fn unless_interrupted(
+    ctx: &Context,
+    plan: &Plan,
+    measuring: impl Future<Output = Result<(), Fault>>,
+) -> Option<Fault> {
+    tokio::select! {
+        result = measuring => result.err(),
+        state = ctx.cancel.wait(1) => Some(Box::new(finding(ctx, plan, &rules::run::INTERRUPTED).arg("signal", state.name()))),
+    }
+}
 
 async fn measure(
     ctx: &Context,
