@@ -52,6 +52,13 @@ pub(super) struct Plan {
     pub(super) stop_grace: Duration,
 }
 
+impl Plan {
+    /// Where the record of a failure goes: `<stem>.failure.json` beside the result.
+    pub(super) fn failure_path(&self) -> PathBuf {
+        self.result.with_extension("failure.json")
+    }
+}
+
 /// Where the server comes from.
 #[derive(Debug, Clone)]
 pub(super) enum Server {

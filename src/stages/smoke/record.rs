@@ -15,12 +15,6 @@ use serde_json::{Map, Value, json as object};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// `<stem>.failure.json` beside the result.
-pub(super) fn failure_path(result: &Path) -> PathBuf {
-    let stem = result.file_stem().unwrap_or_default().to_string_lossy();
-    result.with_file_name(format!("{stem}.failure.json"))
-}
-
 /// Writes the result; an earlier one goes to `history/`, and so does a failure record
 /// that this success answers.
 pub(super) fn write_result(
@@ -34,7 +28,7 @@ pub(super) fn write_result(
     let document = v1::envelope(raw(ctx, plan, observed, figures, run_id), &normalized);
     let now = jiff::Timestamp::now();
     fsx::write_keeping_history(&plan.result, v1::to_text(&document).as_bytes(), now)?;
-    fsx::retire_to_history(&failure_path(&plan.result), now)?;
+    fsx::retire_to_history(&plan.failure_path(), now)?;
     Ok(normalized)
 }
 
@@ -46,7 +40,7 @@ pub(super) fn write_failure(
     fault: &Finding,
     run_id: &str,
 ) -> io::Result<PathBuf> {
-    let path = failure_path(&plan.result);
+    let path = plan.failure_path();
     let document = object!({
         "schema_version": "verify-failure/v1",
         "run_id": run_id,

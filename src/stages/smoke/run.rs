@@ -286,7 +286,7 @@ async fn measure(
                     .arg("total", total)
                     .arg("kind", kind_name(fault.kind))
                     .arg("detail", format!("{status}{}", fault.message))
-                    .arg("record", ctx.repo_path(&super::record::failure_path(&plan.result))),
+                    .arg("record", ctx.repo_path(&plan.failure_path())),
             ))
         }
     }
