@@ -35,8 +35,9 @@ use error::RunError;
 use model::{Lang, Localized, RunReport};
 use pipeline::Job;
 use render::{Format, HumanOptions};
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use term::{Progress, TermFacts};
 
@@ -53,10 +54,11 @@ pub fn usage_exit(error: &clap::Error) -> ExitCode {
 /// Runs one command; the result is the exit code of the process.
 pub fn run(cli: &Cli) -> u8 {
     let screen = Screen::new(cli);
-    match dispatch(cli, &screen) {
+    let code = match dispatch(cli, &screen) {
         Ok(code) => code,
         Err(error) => screen.fail(&error),
-    }
+    };
+    if code == 0 && screen.lost.get() { 1 } else { code }
 }
 
 fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
@@ -142,6 +144,8 @@ pub struct Screen<'a> {
     /// Language of human text.
     pub lang: Lang,
     facts: TermFacts,
+    /// Something could not be written to standard output.
+    lost: Cell<bool>,
 }
 
 impl<'a> Screen<'a> {
@@ -150,10 +154,12 @@ impl<'a> Screen<'a> {
             cli,
             lang: cli.global.lang.unwrap_or_else(|| locale(|name| std::env::var(name).ok())),
             facts: TermFacts::of(io::stdout().is_terminal()),
+            lost: Cell::new(false),
         }
     }
 
-    fn format(&self) -> Format {
+    /// The format that was asked for.
+    pub fn format(&self) -> Format {
         self.cli.global.format.unwrap_or_default()
     }
 
@@ -175,7 +181,7 @@ impl<'a> Screen<'a> {
     }
 
     /// How human text looks here.
-    pub fn human<'b>(&self, root: &'b std::path::Path) -> HumanOptions<'b> {
+    pub fn human<'b>(&self, root: &'b Path) -> HumanOptions<'b> {
         HumanOptions {
             root,
             lang: self.lang,
@@ -185,10 +191,16 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Prints a text to standard output. A reader that went away is no fault.
+    /// Prints a text to standard output. A reader that went away is no fault; a report
+    /// that is lost on a full disk is one, and the exit code says so.
     pub fn print(&self, text: &str) {
         let mut out = io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.lost.set(true);
+            self.complain(&format!("standard output: {error}\n"));
+        }
     }
 
     /// Prints a text to standard error.
@@ -213,6 +225,10 @@ impl<'a> Screen<'a> {
         for target in &self.cli.global.outputs {
             let plain = HumanOptions { color: false, ..self.human(&root) };
             let path = cwd.join(&target.path);
+            // A report goes where somebody wants it: a folder that is not there is a typo.
+            if !path.parent().is_none_or(Path::is_dir) {
+                return Err(RunError::file(&target.path, io::Error::other("its folder does not exist")));
+            }
             fsx::write_atomic(&path, text(target.format.unwrap_or(self.format()), plain).as_bytes())
                 .map_err(|error| RunError::file(&target.path, error))?;
         }
@@ -227,8 +243,7 @@ impl<'a> Screen<'a> {
             self.print(&render::render_json_error(error));
         }
         let facts = TermFacts::of(io::stderr().is_terminal());
-        let options =
-            HumanOptions { color: facts.use_color(self.cli.global.color), ..self.human(std::path::Path::new(".")) };
+        let options = HumanOptions { color: facts.use_color(self.cli.global.color), ..self.human(Path::new(".")) };
         let _ = io::stderr().write_all(render::render_error(error, options).as_bytes());
         USAGE
     }

@@ -63,6 +63,10 @@ pub fn run_one(ctx: &Context, job: &Job) -> Result<RunReport, RunError> {
 /// A fault of usage: nothing was checked.
 pub fn run_chain(ctx: &Context, args: &AllArgs) -> Result<RunReport, RunError> {
     let jobs: Vec<Job> = chosen(args)?.into_iter().map(|stage| job(stage, args)).collect();
+    if jobs.iter().any(|job| job.stage() == StageId::Smoke) {
+        // A backend that does not exist is known before a minute of answers has run.
+        stages::smoke::check(ctx, &args.backend)?;
+    }
     let chain = stages::Chain { in_chain: true, require_results: args.require_results, ..stages::Chain::default() };
     run_jobs(ctx, &jobs, args.keep_going, chain)
 }

@@ -2,6 +2,7 @@
 //! environment behind the caller's back.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
@@ -86,6 +87,12 @@ pub fn neutralize(text: &str) -> String {
         .collect()
 }
 
+/// [`neutralize`] for what stands inside a line: a name with a line break in it must not
+/// break the frame around it.
+pub fn one_line(text: &str) -> String {
+    neutralize(text).replace('\n', "␊").replace('\t', "␉")
+}
+
 /// Progress on standard error: a bar on a terminal, a line per step elsewhere.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Progress {
@@ -158,9 +165,9 @@ impl Phase {
         }
     }
 
-    #[expect(clippy::print_stderr, reason = "progress belongs on standard error, and a lost line is no fault")]
+    /// A line that nobody can take is no fault of the run.
     fn line(&self, text: &str) {
-        eprintln!("{}", neutralize(text));
+        let _ = writeln!(std::io::stderr(), "{}", neutralize(text));
     }
 }
 

@@ -1,6 +1,7 @@
 //! A backend described as data: a new server is a TOML table, not code.
 
 use super::doctor;
+use crate::config::check;
 use crate::model::Localized;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,7 @@ pub struct BackendProfile {
     /// `drafted_tokens`, `accepted_tokens`, `waiting`), as the server names them.
     pub counters: BTreeMap<String, String>,
     /// Seconds until it must have answered a first request.
+    #[serde(deserialize_with = "check::seconds")]
     pub ready_timeout_s: f64,
     /// Command that provides it when it is missing.
     pub install: String,

@@ -29,6 +29,8 @@ pub struct Provisioned {
     pub model: PathBuf,
     /// SHA-256 of the model.
     pub model_sha256: String,
+    /// Size of the model, bytes: the cheap half of its identity, looked at in every run.
+    pub model_bytes: u64,
     /// Name and version of the package that serves.
     pub version: String,
 }
@@ -109,8 +111,24 @@ pub fn find() -> Option<Provisioned> {
     let folder = folder().ok()?;
     let text = fs::read_to_string(folder.join(MARKER)).ok()?;
     let found: Provisioned = serde_json::from_str(&text).ok()?;
-    let whole = [&found.python, &found.launcher, &found.model].iter().all(|path| path.exists());
-    whole.then_some(found)
+    let there = [&found.python, &found.launcher].iter().all(|path| path.exists());
+    let whole = fs::metadata(&found.model).is_ok_and(|data| data.len() == found.model_bytes);
+    (there && whole).then_some(found)
+}
+
+/// Like [`install`], but what is there already is compared with its digest first and
+/// installed anew when it differs: the way to mend a damaged backend.
+///
+/// # Errors
+/// As [`install`].
+pub fn repair(say: &dyn Fn(&str)) -> Result<Provisioned, ProvisionError> {
+    if let Some(found) = find()
+        && fsx::sha256_file(&found.model)? != found.model_sha256
+    {
+        say("the model differs from its digest");
+        fs::remove_file(folder()?.join(MARKER))?;
+    }
+    install(say)
 }
 
 /// Provisions the CPU backend; returns at once when it is complete. `say` gets progress.
@@ -133,8 +151,9 @@ pub fn install(say: &dyn Fn(&str)) -> Result<Provisioned, ProvisionError> {
     let python = environment(&folder, say)?;
     for wheel in WHEELS {
         say(&format!("installing {wheel}"));
-        let args =
-            ["-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", wheel];
+        // Whatever an earlier install left behind is replaced: it was not complete.
+        let args = ["-m", "pip", "install", "--force-reinstall", "--no-deps", "--only-binary", ":all:"];
+        let args = args.into_iter().chain(["--disable-pip-version-check", wheel]);
         run_step("pip install", Command::new(&python).args(args), say)?;
     }
     let launcher = folder.join("launcher.py");
@@ -144,7 +163,8 @@ pub fn install(say: &dyn Fn(&str)) -> Result<Provisioned, ProvisionError> {
     let model_sha256 = fsx::sha256_file(&model)?;
     say("starting it once");
     let version = prove(&python, &launcher, &model)?;
-    let found = Provisioned { python, launcher, model, model_sha256, version };
+    let model_bytes = fs::metadata(&model)?.len();
+    let found = Provisioned { python, launcher, model, model_sha256, model_bytes, version };
     let marker = serde_json::to_vec_pretty(&found).map_err(io::Error::other)?;
     fsx::write_atomic(&folder.join(MARKER), &marker)?;
     Ok(found)

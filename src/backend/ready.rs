@@ -91,6 +91,8 @@ pub struct Wait<'a> {
     pub probe_timeout: Duration,
 }
 
+/// A list of models or a page of counters larger than this is none.
+const MAX_PAGE: usize = 8 << 20;
 /// Limit for one look at a route.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -238,7 +240,7 @@ impl Wait<'_> {
                 (FaultKind::Http, Some(status @ (401 | 403))) => self.unauthorized(status, crate::client::CHAT_ROUTE),
                 (kind, status) => {
                     let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-                    Step::Later(format!("the first request failed: {kind:?}{status}: {}", fault.message))
+                    Step::Later(format!("the first request failed: {kind}{status}: {}", fault.message))
                 }
             },
         }
@@ -275,7 +277,14 @@ pub async fn get(client: &reqwest::Client, endpoint: &Endpoint, route: &str) -> 
             format!("{route}: {}", error.without_url())
         }
     };
-    let response = request.send().await.map_err(seen)?;
+    let mut response = request.send().await.map_err(seen)?;
     let status = response.status().as_u16();
-    Ok((status, response.text().await.map_err(seen)?))
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(seen)? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_PAGE {
+            return Err(format!("{route} answers more than {} MiB", MAX_PAGE >> 20));
+        }
+    }
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }

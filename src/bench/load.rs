@@ -14,7 +14,7 @@ pub async fn closed_loop(
     done: &UnboundedSender<()>,
 ) -> Vec<RequestTrace> {
     let next = AtomicUsize::new(0);
-    let workers = (0..concurrency.max(1) as usize).map(|_| async {
+    let workers = (0..(concurrency as usize).clamp(1, requests.len().max(1))).map(|_| async {
         let mut connection = run.endpoint.connect().await.ok();
         let mut traces = Vec::new();
         loop {

@@ -161,16 +161,30 @@ impl Connection {
 
 /// Reads a body piece by piece, each stamped as it comes. The flag says whether the
 /// transport reached its end; the pieces that came are kept either way.
-pub(crate) async fn read_body(mut body: Incoming, epoch: Instant, frames: &mut Frames) -> bool {
+///
+/// # Errors
+/// The body is larger than any answer of the requested length.
+pub(crate) async fn read_body(mut body: Incoming, epoch: Instant, frames: &mut Frames) -> Result<bool, RequestFault> {
+    let mut total = 0;
     while let Some(frame) = body.frame().await {
         match frame.map(hyper::body::Frame::into_data) {
-            Ok(Ok(bytes)) => frames.push((epoch.elapsed(), bytes)),
+            Ok(Ok(bytes)) => {
+                total += bytes.len();
+                if total > MAX_ANSWER {
+                    let message = format!("the answer is larger than {} MiB", MAX_ANSWER >> 20);
+                    return Err(RequestFault::new(FaultKind::BadEvent, message));
+                }
+                frames.push((epoch.elapsed(), bytes));
+            }
             Ok(Err(_)) => {}
-            Err(_) => return false,
+            Err(_) => return Ok(false),
         }
     }
-    true
+    Ok(true)
 }
+
+/// An answer larger than this is none: a server that never ends must not fill our memory.
+const MAX_ANSWER: usize = 32 << 20;
 
 /// A client for everything that is not measured: health, models, counters. No proxy.
 ///

@@ -45,7 +45,7 @@ impl Run<'_> {
             *connection = None;
         }
         match fault {
-            Some(fault) if frames.is_empty() || fault.kind == FaultKind::Timeout => {
+            Some(fault) if frames.is_empty() || matches!(fault.kind, FaultKind::Timeout | FaultKind::BadEvent) => {
                 trace.fault = Some(fault);
                 read_stream(&mut trace, &frames, false);
             }
@@ -87,7 +87,7 @@ impl Run<'_> {
                 .unwrap_or_else(|| text.chars().take(200).collect());
             return Err(RequestFault { kind: FaultKind::Http, status: Some(head.status.as_u16()), message });
         }
-        *complete = read_body(incoming, self.epoch, frames).await;
+        *complete = read_body(incoming, self.epoch, frames).await?;
         Ok(())
     }
 

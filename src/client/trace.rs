@@ -37,6 +37,24 @@ pub enum FaultKind {
     Cancelled,
 }
 
+impl std::fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            FaultKind::Connect => "no connection",
+            FaultKind::ConnectClosed => "the connection closed before an answer",
+            FaultKind::Http => "an error status",
+            FaultKind::Timeout => "out of time",
+            FaultKind::Truncated => "a cut answer",
+            FaultKind::StreamError => "an error inside the stream",
+            FaultKind::NotStreamed => "no stream",
+            FaultKind::BadEvent => "an unreadable event",
+            FaultKind::Empty => "an answer without a token",
+            FaultKind::Aborted => "an aborted answer",
+            FaultKind::Cancelled => "given up",
+        })
+    }
+}
+
 /// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RequestFault {

@@ -85,7 +85,7 @@ fn install(name: &str, offline: bool, cli: &Cli, screen: &Screen<'_>) -> Result<
         });
     }
     let phase = screen.progress().start("install", 0);
-    let result = provision::install(&|line| phase.say(line));
+    let result = provision::repair(&|line| phase.say(line));
     drop(phase);
     Ok(match result {
         Ok(found) => {
@@ -99,7 +99,10 @@ fn install(name: &str, offline: bool, cli: &Cli, screen: &Screen<'_>) -> Result<
         }
         Err(error) => {
             let (en, zh) = error.advice();
-            screen.complain(&format!("{error}\n  {}\n", Localized::both(en, zh).get(screen.lang)));
+            let (label, help) = (Localized::both("error", "错误"), Localized::both("help", "建议"));
+            let advice = Localized::both(en, zh);
+            let lang = screen.lang;
+            screen.complain(&format!("{}: {error}\n  {}: {}\n", label.get(lang), help.get(lang), advice.get(lang)));
             1
         }
     })

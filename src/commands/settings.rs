@@ -3,6 +3,7 @@
 use crate::cli::Cli;
 use crate::config::{self, Origin};
 use crate::error::RunError;
+use crate::render::Format;
 use crate::{Screen, roots};
 use std::fmt::Write;
 
@@ -13,6 +14,16 @@ use std::fmt::Write;
 pub(crate) fn run(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     let (cwd, root) = roots(cli)?;
     let resolved = config::resolve(&root, cli.global.settings.as_deref().map(|path| cwd.join(path)).as_deref())?;
+    if screen.format() == Format::Json {
+        let origins: serde_json::Map<String, serde_json::Value> =
+            resolved.origins.iter().map(|(path, origin)| (path.to_owned(), origin.name().into())).collect();
+        let file = resolved.file.as_ref().map(|path| path.display().to_string());
+        let value = serde_json::json!({
+            "root": root.display().to_string(), "file": file, "settings": resolved.settings, "origins": origins,
+        });
+        screen.print(&crate::results::v1::to_text(&value));
+        return Ok(0);
+    }
     let mut text = format!("# root: {}\n", root.display());
     let file = resolved.file.as_ref().map_or("none".to_owned(), |path| path.display().to_string());
     let _ = writeln!(text, "# file: {file}");

@@ -2,6 +2,7 @@
 //! Layers are merged as TOML values, so that precedence lives in one function and
 //! every value keeps the layer it came from.
 
+pub(crate) mod check;
 mod layer;
 mod settings;
 
@@ -10,6 +11,7 @@ pub use settings::*;
 
 use crate::model::{Lang, Localized};
 use miette::{NamedSource, SourceSpan};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,16 +102,30 @@ pub fn resolve(root: &Path, file: Option<&Path>) -> Result<Resolved, SettingsErr
     }
     let path = match file {
         Some(path) => Some(path.to_path_buf()),
-        None => Some(root.join(FILE_NAME)).filter(|path| path.is_file()),
+        // Whatever has that name is meant: a folder or a dangling link is a fault, not "no settings".
+        None => Some(root.join(FILE_NAME)).filter(|path| path.symlink_metadata().is_ok()),
     };
     if let Some(path) = &path {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| SettingsError::Read { path: path.clone(), source })?;
+        let text = read(path).map_err(|source| SettingsError::Read { path: path.clone(), source })?;
         layer::merge(&mut merged, parse(&text, path)?, Origin::File, &mut origins);
     }
     let settings = Settings::deserialize_value(toml::Value::Table(merged))
         .map_err(|error| invalid(BUILTIN, path.as_deref().unwrap_or(Path::new(FILE_NAME)), &error))?;
     Ok(Resolved { settings, origins, file: path })
+}
+
+/// A settings file larger than this is none.
+const MAX_BYTES: u64 = 1 << 20;
+
+fn read(path: &Path) -> io::Result<String> {
+    let data = std::fs::metadata(path)?;
+    if !data.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if data.len() > MAX_BYTES {
+        return Err(io::Error::other(format!("{} bytes are too many for settings", data.len())));
+    }
+    std::fs::read_to_string(path)
 }
 
 /// Parses one file strictly: every key must be known and of the right type.
@@ -123,7 +139,7 @@ fn invalid(text: &str, path: &Path, error: &toml::de::Error) -> SettingsError {
     let start = span.start.min(text.len());
     let before = text.get(..start).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let message = error.message().lines().next().unwrap_or("invalid").to_owned();
+    let message = plain(error.message().lines().next().unwrap_or("invalid"));
     SettingsError::Invalid {
         path: path.to_path_buf(),
         line: before.matches('\n').count() + 1,
@@ -133,6 +149,19 @@ fn invalid(text: &str, path: &Path, error: &toml::de::Error) -> SettingsError {
         text: Arc::new(NamedSource::new(path.display().to_string(), text.to_owned())),
         span: (start, span.end.saturating_sub(start)).into(),
     }
+}
+
+/// serde's names of types in the words of TOML.
+fn plain(message: &str) -> String {
+    let Some((given, expected)) = message.split_once(", expected ") else { return message.to_owned() };
+    let expected = match expected {
+        _ if expected.starts_with("struct ") => "a table",
+        "usize" | "u16" | "u32" | "u64" => "a whole number, not negative",
+        "f64" => "a number",
+        "a sequence" => "a list",
+        other => other,
+    };
+    format!("{}, expected {expected}", given.replace(" as i128", ""))
 }
 
 /// The nearest of the known keys that serde lists after an unknown one:

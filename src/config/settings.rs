@@ -1,6 +1,7 @@
 //! The resolved settings and, at once, the format of `verify.toml`: every key has a
 //! default, unknown keys are refused, the JSON schema for editors comes from here.
 
+use super::check;
 use crate::backend::BackendProfile;
 use crate::stages::answers::Sandbox;
 use schemars::JsonSchema;
@@ -77,8 +78,10 @@ pub struct StaticSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct AnswersSettings {
     /// Seconds for one notebook.
+    #[serde(deserialize_with = "check::seconds")]
     pub timeout_s: f64,
     /// Notebooks at a time; 0: as many as there are cores.
+    #[serde(deserialize_with = "check::at_a_time_or_auto")]
     pub jobs: usize,
     /// Interpreter; empty: `python3`, then `python`, on PATH.
     pub python: String,
@@ -167,14 +170,18 @@ pub struct LinksSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct ExternalSettings {
     /// Requests in flight.
+    #[serde(deserialize_with = "check::at_a_time")]
     pub concurrency: usize,
     /// Requests in flight to one host.
+    #[serde(deserialize_with = "check::at_a_time")]
     pub per_host: usize,
     /// Seconds for one request.
+    #[serde(deserialize_with = "check::seconds")]
     pub timeout_s: f64,
     /// Further tries after a refusal or an error of the connection.
     pub retries: u32,
     /// Longest wait in seconds that a server may ask for with Retry-After.
+    #[serde(deserialize_with = "check::grace")]
     pub max_wait_s: f64,
     /// Status codes that count as alive besides 200 to 299.
     pub accept: Vec<u16>,
@@ -317,14 +324,19 @@ pub struct Project {
     /// Workload: a JSONL file of prompts.
     pub workload: String,
     /// Requests of the small workload.
+    #[serde(deserialize_with = "check::amount")]
     pub requests: u32,
     /// Requests in flight.
+    #[serde(deserialize_with = "check::at_a_time")]
     pub concurrency: u32,
     /// Requests sent before the measured ones and not counted.
+    #[serde(deserialize_with = "check::amount")]
     pub warmup: u32,
     /// Tokens at most per answer.
+    #[serde(deserialize_with = "check::amount")]
     pub max_tokens: u32,
     /// Requests that the server works on at a time; the others queue. 0: `concurrency`.
+    #[serde(deserialize_with = "check::at_a_time_or_auto")]
     pub parallel: u32,
     /// Whether requests may hit the server's prefix cache.
     pub cache_policy: String,
@@ -350,6 +362,7 @@ pub struct Baseline {
     /// Features of the backend.
     pub features: Vec<String>,
     /// Requests in flight.
+    #[serde(deserialize_with = "check::at_a_time_or_auto")]
     pub concurrency: u32,
     /// Whether requests may hit the server's prefix cache.
     pub cache_policy: String,

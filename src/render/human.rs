@@ -3,7 +3,7 @@
 use super::source::{Snippet, Sources};
 use crate::error::RunError;
 use crate::model::{Finding, Item, ItemStatus, Lang, Outcome, RunReport, Severity, StageRun, Status};
-use crate::term::{human_duration, neutralize, pad};
+use crate::term::{human_duration, neutralize, one_line, pad};
 use anstyle::{AnsiColor, Style};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ fn write_items(out: &mut String, run: &StageRun, options: HumanOptions<'_>) {
         let time = item.duration.map(human_duration).unwrap_or_default();
         let detail = item.detail.as_ref().map(|detail| neutralize(detail.get(options.lang))).unwrap_or_default();
         let line =
-            format!("  {verdict} {}{mode}  {}  {detail}", pad(&neutralize(item.path.as_str()), width), pad(&time, 7));
+            format!("  {verdict} {}{mode}  {}  {detail}", pad(&one_line(item.path.as_str()), width), pad(&time, 7));
         let _ = writeln!(out, "{}", line.trim_end());
         for step in &item.next_steps {
             let _ = writeln!(out, "    {} {}", options.paint(DIM, "→"), neutralize(step.get(options.lang)));
@@ -262,7 +262,7 @@ fn write_finding_line(out: &mut String, finding: &Finding, options: HumanOptions
 
 /// `path:cell 14:7:5`, as far as it is known.
 fn place(finding: &Finding) -> String {
-    let mut text = neutralize(finding.at.path.as_str());
+    let mut text = one_line(finding.at.path.as_str());
     if let Some(cell) = finding.at.cell {
         let _ = write!(text, ":cell {cell}");
     }
@@ -311,7 +311,23 @@ fn write_diagnostic(out: &mut String, shown: &Shown<'_>, options: HumanOptions<'
     }
     let trimmed = out.trim_end().len();
     out.truncate(trimmed);
-    out.push_str("\n\n");
+    out.push('\n');
+    if let Some(help) = &shown.help {
+        write_help(out, help, options);
+    }
+    out.push('\n');
+}
+
+/// `  help: …`, wrapped at spaces only: a path or a command in it is pasted.
+fn write_help(out: &mut String, help: &str, options: HumanOptions<'_>) {
+    let first = format!("  {}: ", options.say("help", "建议"));
+    let wrap = textwrap::Options::new(options.width.max(40))
+        .initial_indent(&first)
+        .subsequent_indent("        ")
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .break_words(false);
+    let _ = writeln!(out, "{}", textwrap::fill(help, wrap));
 }
 
 /// A finding in the form that miette draws.
@@ -349,10 +365,6 @@ impl Diagnostic for Shown<'_> {
             Severity::Warning => miette::Severity::Warning,
             Severity::Note => miette::Severity::Advice,
         })
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {

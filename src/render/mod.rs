@@ -8,6 +8,7 @@ pub mod v1;
 pub use human::{HumanOptions, render as render_human, render_error};
 pub use json::{render as render_json, render_error as render_json_error};
 
+use clap::ValueEnum;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -40,8 +41,18 @@ impl FromStr for OutputTarget {
         let named = text.split_once('=').and_then(|(name, path)| {
             <Format as clap::ValueEnum>::from_str(name, false).ok().map(|format| (format, path))
         });
+        let word =
+            text.split_once('=').map(|(word, _)| word).filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric()));
         Ok(match named {
             Some((_, "")) => return Err("a file name is needed after `=`".to_owned()),
+            // A file of that name is still to be had: `./xml=x`.
+            None if word.is_some() => {
+                let known: Vec<String> = Format::value_variants()
+                    .iter()
+                    .filter_map(|format| Some(format.to_possible_value()?.get_name().to_owned()))
+                    .collect();
+                return Err(format!("`{}` is no format; formats: {}", word.unwrap_or_default(), known.join(", ")));
+            }
             Some((format, path)) => OutputTarget { format: Some(format), path: path.into() },
             None => OutputTarget { format: None, path: text.into() },
         })

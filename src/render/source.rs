@@ -3,7 +3,7 @@
 
 use crate::model::Location;
 use crate::notebook::Notebook;
-use crate::term::neutralize;
+use crate::term::{neutralize, one_line};
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use std::collections::HashMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Sources {
             }
             _ => return None,
         };
-        Snippet::new(name, text, line, at.column, at.length)
+        Snippet::new(one_line(&name), text, line, at.column, at.length)
     }
 }
 

@@ -424,3 +424,39 @@ fn cache_and_speculation_are_proven_by_counters_on_both_sides() {
     let answers = |result: &Value| result["answers"].clone();
     assert_eq!(answers(&plain), answers(&drafted), "speculation must not change a greedy answer");
 }
+
+/// Numbers and places that a run specification must not have.
+#[rstest]
+#[case("\"concurrency\": 0")]
+#[case("\"result\": \"../x.json\"")]
+#[case("\"result\": \"docs\"")]
+#[case("\"max_tokens\": -1")]
+fn an_impossible_run_specification_is_a_usage_fault(#[case] member: &str) {
+    let work = healthy();
+    let spec = fs::read_to_string(work.path().join("smoke.json")).unwrap();
+    let name = member.split('"').nth(1).unwrap();
+    let kept: Vec<&str> = spec.lines().filter(|line| !line.contains(&format!("\"{name}\""))).collect();
+    let spec = kept.join("\n").trim_end_matches('}').trim_end().trim_end_matches(',').to_owned();
+    fs::write(work.path().join("smoke.json"), format!("{spec},\n {member}\n}}")).unwrap();
+    support::verify(work.path()).args(["smoke", "--config", "smoke.json"]).assert().code(2);
+}
+
+/// Waiting for somebody else's server ends with an interrupt as every other wait does.
+#[test]
+fn waiting_for_an_external_server_can_be_interrupted() {
+    let course = real_course();
+    let port = verify::backend::launch::free_port().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_verify"))
+        .args(["smoke", "--project", "66", "--base-url", &format!("http://127.0.0.1:{port}")])
+        .current_dir(course.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let began = Instant::now();
+    signal::kill(pid(child.id()), Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(began.elapsed() < Duration::from_secs(5));
+}

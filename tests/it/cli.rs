@@ -39,10 +39,9 @@ fn an_unknown_project_is_a_usage_fault() {
 #[test]
 fn output_takes_the_format_and_the_console_keeps_the_text() {
     let folder = empty();
-    let output =
-        verify(folder.path()).args(["all", "--format", "json", "--output", "out/report.json"]).output().unwrap();
+    let output = verify(folder.path()).args(["all", "--format", "json", "--output", "report.json"]).output().unwrap();
     assert!(!output.stdout.starts_with(b"{"));
-    let text = fs::read_to_string(folder.path().join("out/report.json")).unwrap();
+    let text = fs::read_to_string(folder.path().join("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["schema_version"], "verify-report/v1");
 }
@@ -61,4 +60,78 @@ fn init_writes_once_and_what_it_writes_is_valid() {
         .collect();
     fs::write(folder.path().join("verify.toml"), keys).unwrap();
     verify(folder.path()).arg("settings").assert().success();
+}
+
+/// A number that no run can use is refused where it stands.
+#[rstest::rstest]
+#[case("[answers]\ntimeout_s = -1.0\n")]
+#[case("[answers]\ntimeout_s = nan\n")]
+#[case("[answers]\njobs = 9000000000\n")]
+#[case("[links.external]\nconcurrency = 0\n")]
+#[case("[[project]]\nid = 66\nconcurrency = 100000\n")]
+#[case("[course]\ndocs = 3\n")]
+fn impossible_settings_are_placed(#[case] text: &str) {
+    let folder = empty();
+    fs::write(folder.path().join("verify.toml"), text).unwrap();
+    let output = verify(folder.path()).arg("static").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("verify.toml:") && !stderr.contains("struct ") && !stderr.contains("usize"), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn settings_that_are_no_regular_file_are_a_fault() {
+    let folder = empty();
+    fs::create_dir(folder.path().join("verify.toml")).unwrap();
+    verify(folder.path()).args(["-C", ".", "static"]).assert().code(2);
+    fs::remove_dir(folder.path().join("verify.toml")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("verify.toml")).unwrap();
+    verify(folder.path()).args(["-C", ".", "static"]).assert().code(2);
+}
+
+/// A report that is lost on a full disk is no success; a reader that went away is no fault.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lost_report_is_no_success() {
+    let folder = empty();
+    fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
+    let run = |out: std::process::Stdio| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_verify"));
+        command.arg("static").current_dir(folder.path()).stdout(out).stderr(std::process::Stdio::null());
+        command.status().unwrap().code()
+    };
+    assert_eq!(run(fs::OpenOptions::new().write(true).open("/dev/full").unwrap().into()), Some(1));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(run(writer.into()), Some(0));
+}
+
+#[test]
+fn an_output_goes_only_where_there_is_a_folder_and_a_known_format() {
+    let folder = empty();
+    for target in ["xml=x", "=x", "json=", "json=none/x.json"] {
+        verify(folder.path()).args(["static", "--output", target]).assert().code(2);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_backend_that_does_not_exist_is_known_before_anything_runs() {
+    let folder = empty();
+    fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
+    for choice in [["--backend", "nope"], ["--base-url", "notaurl"], ["--base-url", "ftp://x"]] {
+        let output = verify(folder.path()).arg("all").args(choice).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{choice:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_name_cannot_steer_the_terminal() {
+    let folder = empty();
+    fs::write(folder.path().join("esc\u{1b}[31mred\n.py"), "x = (\n").unwrap();
+    let output = verify(folder.path()).args(["static", "--color", "never"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.contains('\u{1b}') && text.contains("esc␛[31mred␊.py"), "{text}");
 }

@@ -8,7 +8,7 @@ pub mod spec;
 
 use crate::backend::counters;
 use crate::bench::metrics::{PassFigures, TokensSource};
-use crate::cli::SmokeArgs;
+use crate::cli::{BackendChoice, SmokeArgs};
 use crate::config::Project;
 use crate::course::Context;
 use crate::error::RunError;
@@ -19,6 +19,14 @@ use plan::{Named, Plan, Planned, Role};
 use run::Observed;
 use spec::{RunSpec, Switch};
 use std::time::Instant;
+
+/// Checks what was named before anything runs.
+///
+/// # Errors
+/// There is no backend of that name, or the address is none.
+pub fn check(ctx: &Context, choice: &BackendChoice) -> Result<(), RunError> {
+    plan::named_backend(ctx, choice).map(drop)
+}
 
 /// Runs the stage.
 ///

@@ -8,6 +8,7 @@ use crate::backend::model::{self, Caches, ModelError};
 use crate::backend::provision::{self, Provisioned};
 use crate::bench::workload::Workload;
 use crate::cli::BackendChoice;
+use crate::client::Endpoint;
 use crate::config::{Project, nearest};
 use crate::course::Context;
 use crate::error::RunError;
@@ -110,9 +111,9 @@ pub(super) enum Named {
 pub(super) fn named_backend(ctx: &Context, choice: &BackendChoice) -> Result<Option<Named>, RunError> {
     let smoke = &ctx.settings.smoke;
     let name = match (&choice.backend, &choice.base_url) {
-        (_, Some(url)) => return Ok(Some(Named::Url(url.clone()))),
+        (_, Some(url)) => return address(url).map(Some),
         (Some(name), None) => name,
-        (None, None) if !smoke.base_url.is_empty() => return Ok(Some(Named::Url(smoke.base_url.clone()))),
+        (None, None) if !smoke.base_url.is_empty() => return address(&smoke.base_url).map(Some),
         (None, None) if smoke.backend.is_empty() => return Ok(None),
         (None, None) => &smoke.backend,
     };
@@ -134,6 +135,16 @@ pub(super) fn named_backend(ctx: &Context, choice: &BackendChoice) -> Result<Opt
             ))
         }
     }
+}
+
+fn address(url: &str) -> Result<Named, RunError> {
+    Endpoint::new(url, None).map_err(|error| {
+        RunError::usage(
+            error.to_string(),
+            Localized::both("give an address such as http://127.0.0.1:8000", "请给出形如 http://127.0.0.1:8000 的地址"),
+        )
+    })?;
+    Ok(Named::Url(url.to_owned()))
 }
 
 /// One side of a project: the candidate, or the baseline it is compared with.

@@ -123,7 +123,9 @@ async fn start_and_measure(
     let server = match Guarded::start(&spec).await {
         Ok(server) => server,
         Err(error) => {
-            observed.fault = Some(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", error.to_string()));
+            let program = observed.argv.first().map(String::as_str).unwrap_or_default();
+            observed.fault =
+                Some(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", format!("`{program}`: {error}")));
             return Attempt::Done;
         }
     };
@@ -284,17 +286,12 @@ async fn measure(
                 finding(ctx, plan, &rules::smoke::REQUEST_FAILED)
                     .arg("failed", failed)
                     .arg("total", total)
-                    .arg("kind", kind_name(fault.kind))
+                    .arg("kind", fault.kind.to_string())
                     .arg("detail", format!("{status}{}", fault.message))
                     .arg("record", ctx.repo_path(&plan.failure_path())),
             ))
         }
     }
-}
-
-/// The name of a kind of failure, as results spell it.
-fn kind_name(kind: crate::client::FaultKind) -> String {
-    serde_json::to_value(kind).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 async fn sample_memory(guardian: Option<u32>, readings: &mut Vec<Reading>) {
@@ -352,10 +349,19 @@ async fn read_counters(client: &reqwest::Client, endpoint: &Endpoint, plan: &Pla
 
 fn not_ready(ctx: &Context, plan: &Plan, reason: NotReady, observed: &Observed) -> Finding {
     match reason {
-        NotReady::Timeout { last } => finding(ctx, plan, &rules::smoke::NOT_READY)
-            .arg("seconds", plan.ready_timeout.as_secs_f64())
-            .arg("last", last)
-            .arg("log", shown_log(ctx, observed)),
+        NotReady::Timeout { last } => {
+            let fault = finding(ctx, plan, &rules::smoke::NOT_READY)
+                .arg("seconds", plan.ready_timeout.as_secs_f64())
+                .arg("last", last)
+                .arg("log", shown_log(ctx, observed));
+            match observed.log {
+                Some(_) => fault,
+                None => fault.help(Localized::both(
+                    format!("see whether a server runs at {}, or raise `ready_timeout_s`", observed.base_url),
+                    format!("请确认 {} 上有服务在运行，或调大 `ready_timeout_s`", observed.base_url),
+                )),
+            }
+        }
         NotReady::Exited(_) => finding(ctx, plan, &rules::smoke::SERVER_EXITED)
             .arg("when", Localized::both("before it was ready", "在就绪之前"))
             .arg("log", shown_log(ctx, observed)),

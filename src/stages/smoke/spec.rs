@@ -1,11 +1,13 @@
 //! The run specification: one ad-hoc run in a JSON or TOML file (`--config`).
 
+use crate::client::Endpoint;
+use crate::config::check;
 use crate::error::RunError;
 use crate::model::Localized;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// One ad-hoc run. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,12 +18,16 @@ pub struct RunSpec {
     /// JSONL file of prompts.
     pub workload: String,
     /// Requests; 0: the workload once.
+    #[serde(deserialize_with = "check::amount")]
     pub requests: u32,
     /// Requests in flight.
+    #[serde(deserialize_with = "check::at_a_time")]
     pub concurrency: u32,
     /// Requests sent before the measured ones and not counted.
+    #[serde(deserialize_with = "check::amount")]
     pub warmup: u32,
     /// Tokens at most per answer.
+    #[serde(deserialize_with = "check::amount")]
     pub max_tokens: u32,
     /// Answers are streamed; the only value is true, since TTFT is seen in a stream only.
     pub stream: bool,
@@ -74,10 +80,13 @@ pub struct BackendSpec {
     /// Port; none: a free one.
     pub port: Option<u16>,
     /// Seconds until it must have answered a first request.
+    #[serde(deserialize_with = "check::seconds")]
     pub ready_timeout_s: f64,
     /// Seconds for that first request.
+    #[serde(deserialize_with = "check::seconds")]
     pub probe_timeout_s: f64,
     /// Seconds between SIGTERM and SIGKILL.
+    #[serde(deserialize_with = "check::grace")]
     pub stop_grace_s: f64,
 }
 
@@ -155,6 +164,14 @@ impl RunSpec {
             (spec.workload.is_empty(), "workload"),
             (spec.result.is_empty(), "result"),
         ];
+        let inside =
+            Path::new(&spec.result).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !spec.result.is_empty() && !(inside && spec.result.ends_with(".json")) {
+            return Err(fault(path, "`result` must be a .json file below the root"));
+        }
+        if !spec.backend.base_url.is_empty() {
+            Endpoint::new(&spec.backend.base_url, None).map_err(|error| fault(path, &error.to_string()))?;
+        }
         match missing.iter().find(|(absent, _)| *absent) {
             Some((_, name)) => Err(fault(path, &format!("`{name}` is needed"))),
             None if !spec.stream => {

@@ -1,0 +1,53 @@
+//! Limits of numbers in settings and run specifications, checked where they are read,
+//! so that the fault is placed in the file.
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+/// A week: nothing here takes longer, and every duration stays far from overflow.
+const MAX_SECONDS: f64 = 7.0 * 24.0 * 3600.0;
+
+/// Seconds of a limit: a millisecond to a week.
+pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    within(f64::deserialize(deserializer)?, 0.001, MAX_SECONDS)
+}
+
+/// Seconds of a grace or a wait: none to a week.
+pub(crate) fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    within(f64::deserialize(deserializer)?, 0.0, MAX_SECONDS)
+}
+
+fn within<E: Error>(value: f64, least: f64, most: f64) -> Result<f64, E> {
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(E::custom(format!("{value} is no number of seconds from {least} to {most}")))
+    }
+}
+
+/// How many at a time: 1 to 1024.
+pub(crate) fn at_a_time<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    count(u64::deserialize(deserializer)?, 1, 1024)
+}
+
+/// How many at a time, 0 standing for "as many as fit": 0 to 1024.
+pub(crate) fn at_a_time_or_auto<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    count(u64::deserialize(deserializer)?, 0, 1024)
+}
+
+/// How many requests or tokens: up to a million.
+pub(crate) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    count(u64::deserialize(deserializer)?, 0, 1_000_000)
+}
+
+fn count<T: TryFrom<u64>, E: Error>(value: u64, least: u64, most: u64) -> Result<T, E> {
+    let fits = (least..=most).contains(&value).then(|| T::try_from(value).ok()).flatten();
+    fits.ok_or_else(|| E::custom(format!("{value} is no whole number from {least} to {most}")))
+}
