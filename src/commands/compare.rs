@@ -30,6 +30,9 @@ pub(crate) fn run(args: &CompareArgs, cli: &Cli, screen: &Screen<'_>) -> Result<
     let mut texts = Vec::new();
     let mut faults = String::new();
     let paths: Vec<&Path> = std::iter::once(&args.baseline).chain(&args.candidates).map(PathBuf::as_path).collect();
+    for path in &paths {
+        files::no_device(path, &ctx.at_cwd(path))?;
+    }
     for (path, name) in paths.iter().zip(names(&paths)) {
         match result(&ctx, path) {
             Ok(text) => texts.push((name, text)),

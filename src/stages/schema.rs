@@ -108,6 +108,12 @@ fn judge_file(ctx: &Context, file: &Candidate, level: SchemaLevel) -> Judged {
 /// whatever the file says of its size.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Box<Mark>> {
     let whole = |rule| Mark { span: None, ..Mark::new(rule, 0..0, "") };
+    if !files::is_openable(path) {
+        return Err(Box::new(whole(&run_rules::UNREADABLE).arg(
+            "cause",
+            Localized::both("it is neither a regular file nor a folder", "既不是普通文件，也不是文件夹"),
+        )));
+    }
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => Box::new(whole(&rules::FILE_MISSING)),
         _ => Box::new(whole(&run_rules::UNREADABLE).arg("cause", error.to_string())),
