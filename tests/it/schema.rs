@@ -396,3 +396,16 @@ fn a_pipe_or_device_is_a_fault_of_usage_and_is_not_opened(#[case] args: &[&str])
     command.args(["schema", "."]).timeout(std::time::Duration::from_secs(20));
     assert_eq!(verdicts(&report(command).1).into_keys().collect::<Vec<_>>(), ["a.json"]);
 }
+
+#[test]
+fn a_mistyped_name_is_answered_with_the_near_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["README.md", "67.json"] {
+        fs::write(folder.path().join(name), "{}").unwrap();
+    }
+    let said =
+        |name: &str| String::from_utf8(verify(folder.path()).args(["schema", name]).output().unwrap().stdout).unwrap();
+    assert!(said("README.mdd").contains("did you mean `README.md`?"));
+    // Another number is another measurement.
+    assert!(said("66.json").contains("run the measurement"));
+}
