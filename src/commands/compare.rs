@@ -79,9 +79,12 @@ fn result(ctx: &Context, path: &Path) -> Result<String, Localized> {
     }
     let lines = |lang| {
         findings.iter().fold(String::new(), |mut out, finding| {
-            let _ = writeln!(out, "{}[{}]: {}", path.display(), finding.rule.id, finding.message(lang));
+            let (message, shown) = (finding.message(lang), path.display().to_string());
+            let place = if message.contains(&shown) { String::new() } else { format!("{shown}: ") };
+            let _ = writeln!(out, "{}[{}]: {place}{message}", finding.severity.name(), finding.rule.id);
             if let Some(help) = finding.help_text(lang) {
-                let _ = writeln!(out, "  {help}");
+                let label = if lang == Lang::En { "help" } else { "建议" };
+                let _ = writeln!(out, "  {label}: {help}");
             }
             out
         })
