@@ -35,7 +35,7 @@ impl RunError {
 
     /// A file that could not be used.
     pub fn file(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        RunError::File { path: path.into(), source }
+        RunError::File { path: path.into(), source: crate::fsx::without_place(source) }
     }
 
     /// The message in `lang`.

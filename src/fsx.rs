@@ -2,13 +2,57 @@
 //! renamed; what had the name before goes to `history/`.
 
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// An error of the system with the path it is about.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", .path.display())]
+struct Placed {
+    path: PathBuf,
+    source: io::Error,
+}
 
 /// Adds the path to an error of the system.
 fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
-    result.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    result.map_err(|error| io::Error::new(error.kind(), Placed { path: path.to_owned(), source: error }))
+}
+
+/// The error of the system alone, for those who name the path themselves.
+pub fn without_place(error: io::Error) -> io::Error {
+    error.downcast::<Placed>().map_or_else(|error| error, |placed| placed.source)
+}
+
+/// What the system said of a temporary file, without a name that nobody chose: tempfile
+/// gives that in the text alone.
+fn unnamed(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    text.rsplit_once(" at path ")
+        .map_or_else(|| io::Error::other(text.clone()), |(said, _)| io::Error::new(error.kind(), said.to_owned()))
+}
+
+/// How temporary files are called.
+const TEMPORARY: (&str, &str) = (".verify-", ".tmp");
+/// A temporary file older than this belongs to no run that still writes it.
+const STALE: std::time::Duration = std::time::Duration::from_secs(60 * 60);
+
+/// Removes what a killed run left in `folder`; looked for once in the life of the
+/// process. Best effort: a leftover harms nobody.
+fn remove_leftovers(folder: &Path) {
+    static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let first = SEEN.lock().is_ok_and(|mut seen| seen.insert(folder.to_owned()));
+    let entries = if first { fs::read_dir(folder).ok() } else { None };
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let facts = entry.metadata().ok().filter(fs::Metadata::is_file);
+        let age = facts.and_then(|facts| facts.modified().ok()?.elapsed().ok());
+        if name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1) && age.is_some_and(|age| age > STALE) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Writes `bytes` under `path` so that a reader sees the old file or the new one,
@@ -19,7 +63,10 @@ fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = parent(path);
     at(folder, fs::create_dir_all(folder))?;
-    let mut temporary = at(folder, tempfile::Builder::new().prefix(".verify-").suffix(".tmp").tempfile_in(folder))?;
+    remove_leftovers(folder);
+    let (prefix, suffix) = TEMPORARY;
+    let temporary = tempfile::Builder::new().prefix(prefix).suffix(suffix).tempfile_in(folder);
+    let mut temporary = at(folder, temporary.map_err(unnamed))?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -27,7 +74,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mode = fs::metadata(path).map_or(0o644, |known| known.permissions().mode() & 0o777);
         at(path, temporary.as_file().set_permissions(fs::Permissions::from_mode(mode)))?;
     }
-    at(path, temporary.write_all(bytes))?;
+    at(path, temporary.as_file_mut().write_all(bytes))?;
     at(path, temporary.as_file().sync_all())?;
     at(path, temporary.persist(path).map_err(|error| error.error))?;
     sync_folder(folder);
@@ -147,6 +194,31 @@ mod tests {
         let names: Vec<_> =
             fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_and_what_another_writes_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, young) = (folder.path().join(".verify-abc.tmp"), folder.path().join(".verify-def.tmp"));
+        fs::write(&young, "").unwrap();
+        let then = std::time::SystemTime::now() - 2 * STALE;
+        File::create(&old).unwrap().set_modified(then).unwrap();
+        let other = folder.path().join("mine.tmp");
+        File::create(&other).unwrap().set_modified(then).unwrap();
+        write_atomic(&folder.path().join("a.json"), b"{}").unwrap();
+        assert_eq!((old.exists(), young.exists(), other.exists()), (false, true, true));
+    }
+
+    #[test]
+    fn an_error_names_neither_the_temporary_file_nor_a_path_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = tempfile::Builder::new().tempfile_in(folder.path().join("no")).map_err(unnamed).unwrap_err();
+        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = crate::error::RunError::file("r.json", write_atomic(&file.join("r.json"), b"").unwrap_err());
+        let text = error.to_string();
+        assert!(text.starts_with("r.json: ") && !text.contains(&*file.to_string_lossy()), "{text}");
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub(crate) fn run(args: &CompareArgs, cli: &Cli, screen: &Screen<'_>) -> Result<
     let mut texts = Vec::new();
     let mut faults = String::new();
     let paths: Vec<&Path> = std::iter::once(&args.baseline).chain(&args.candidates).map(PathBuf::as_path).collect();
+    for path in &paths {
+        files::no_device(path, &ctx.at_cwd(path))?;
+    }
     for (path, name) in paths.iter().zip(names(&paths)) {
         match result(&ctx, path) {
             Ok(text) => texts.push((name, text)),
@@ -76,9 +79,12 @@ fn result(ctx: &Context, path: &Path) -> Result<String, Localized> {
     }
     let lines = |lang| {
         findings.iter().fold(String::new(), |mut out, finding| {
-            let _ = writeln!(out, "{}[{}]: {}", path.display(), finding.rule.id, finding.message(lang));
+            let (message, shown) = (finding.message(lang), path.display().to_string());
+            let place = if message.contains(&shown) { String::new() } else { format!("{shown}: ") };
+            let _ = writeln!(out, "{}[{}]: {place}{message}", finding.severity.name(), finding.rule.id);
             if let Some(help) = finding.help_text(lang) {
-                let _ = writeln!(out, "  {help}");
+                let label = if lang == Lang::En { "help" } else { "建议" };
+                let _ = writeln!(out, "  {label}: {help}");
             }
             out
         })

@@ -21,7 +21,13 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
     match &args.rule {
         None => {
             for rule in rules::all() {
-                let _ = writeln!(text, "{:34} {:8} {}", rule.id, rule.severity.name(), rule.message.get(screen.lang));
+                let _ = writeln!(
+                    text,
+                    "{:34} {:8} {}",
+                    rule.id,
+                    rule.severity.name(),
+                    readable(rule.message.get(screen.lang))
+                );
             }
             for signature in SIGNATURES {
                 let id = format!("{DIAGNOSIS}{}", signature.id);
@@ -29,11 +35,13 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
             }
         }
         Some(id) if id.starts_with(DIAGNOSIS) => write_diagnosis(&mut text, id, screen.lang)?,
+        Some(group) if !group.contains('/') && write_group(&mut text, group, screen.lang) => {}
         Some(id) => {
             let rule = rules::find(id).ok_or_else(|| unknown(id))?;
-            let _ = writeln!(text, "{} ({})\n\n{}\n", rule.id, rule.severity.name(), rule.message.get(screen.lang));
-            let _ = writeln!(text, "{}", rule.why.get(screen.lang));
-            let help = rule.help.get(screen.lang);
+            let message = readable(rule.message.get(screen.lang));
+            let _ = writeln!(text, "{} ({})\n\n{message}\n", rule.id, rule.severity.name());
+            let _ = writeln!(text, "{}", readable(rule.why.get(screen.lang)));
+            let help = readable(rule.help.get(screen.lang));
             if !help.is_empty() {
                 let _ = writeln!(text, "\n{help}");
             }
@@ -41,6 +49,42 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
     }
     screen.print(&text);
     Ok(0)
+}
+
+/// Lists the rules of one group, such as `links`; false when there is no such group.
+fn write_group(text: &mut String, group: &str, lang: Lang) -> bool {
+    for rule in rules::all().filter(|rule| rule.id.split_once('/').is_some_and(|(name, _)| name == group)) {
+        let _ = writeln!(text, "{:34} {:8} {}", rule.id, rule.severity.name(), readable(rule.message.get(lang)));
+    }
+    for signature in SIGNATURES.iter().filter(|_| DIAGNOSIS.strip_suffix('/') == Some(group)) {
+        let id = format!("{DIAGNOSIS}{}", signature.id);
+        let _ = writeln!(text, "{id:34} {:8} {}", "cause", signature.cause.get(lang));
+    }
+    !text.is_empty()
+}
+
+/// A template as a person reads it: `{target}` stands for something, hence `<target>`.
+fn readable(template: &str) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        out.push_str(&rest[..open]);
+        let tail = &rest[open + 1..];
+        let name = tail.split_once('}').map(|(name, _)| name).filter(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        });
+        match name {
+            Some(name) => {
+                let _ = write!(out, "<{name}>");
+                rest = &tail[name.len() + 1..];
+            }
+            None => {
+                out.push('{');
+                rest = tail;
+            }
+        }
+    }
+    out + rest
 }
 
 /// A known cause of a server's end: what it means, what to do, what it is known by.

@@ -68,6 +68,15 @@ struct Job {
     output_shown: RepoPath,
     /// The user named the output or its folder.
     placed: bool,
+    /// An earlier run wrote it beside its source: there is nothing to migrate.
+    own: bool,
+}
+
+/// Why a file is not migrated, and what to do.
+struct Fault {
+    rule: Option<&'static str>,
+    reason: Localized,
+    help: Localized,
 }
 
 /// What became of one file.
@@ -79,9 +88,11 @@ enum Done {
     /// A result already, and nobody asked for a copy.
     Nothing { migration: Migration },
     /// Cannot be migrated.
-    Refused(Localized),
+    Refused(Fault),
     /// Would overwrite something.
-    Conflict(Localized),
+    Conflict(Fault),
+    /// An earlier run wrote it.
+    Already,
     /// The run was interrupted before.
     Interrupted,
 }
@@ -99,12 +110,14 @@ fn plan(ctx: &Context, args: &NormalizeArgs, cli: &Cli, files: &[Candidate]) -> 
             (None, Some(folder)) => ctx.at_cwd(folder).join(file.path.file_name().unwrap_or_default()),
             (None, None) => default_output(&file.path),
         };
+        let placed = output.is_some() || args.out_dir.is_some();
         jobs.push(Job {
+            own: !placed && is_own_output(ctx, &file.path),
             shown: ctx.repo_path(&file.path),
             path: file.path.clone(),
             output_shown: ctx.repo_path(&files::lexical(&target)),
             output: files::lexical(&target),
-            placed: output.is_some() || args.out_dir.is_some(),
+            placed,
         });
     }
     one_output_each(&jobs)?;
@@ -135,6 +148,17 @@ fn default_output(path: &Path) -> PathBuf {
 
 fn is_migrated_name(path: &Path) -> bool {
     path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("_normalized"))
+}
+
+/// Whether an earlier run of this program wrote the file: its name and its envelope
+/// both say so.
+fn is_own_output(ctx: &Context, path: &Path) -> bool {
+    let wrote = |document: serde_json::Value| {
+        let tool = document["migration"]["tool"].as_str().and_then(|tool| tool.split(' ').next());
+        document["normalized_result"].is_object() && tool == Some("verify")
+    };
+    is_migrated_name(path)
+        && read(path, ctx.settings.schema.max_bytes).is_ok_and(|bytes| serde_json::from_slice(&bytes).is_ok_and(wrote))
 }
 
 fn one_output_each(jobs: &[Job]) -> Result<(), RunError> {
@@ -178,7 +202,7 @@ fn identity(path: &Path) -> Option<Identity> {
 
 impl Originals {
     fn of(jobs: &[Job]) -> Self {
-        Originals(jobs.iter().filter_map(|job| identity(&job.path)).collect())
+        Originals(jobs.iter().filter(|job| !job.own).filter_map(|job| identity(&job.path)).collect())
     }
 
     /// Whether an output reaches one of the inputs, by whatever name or link.
@@ -188,15 +212,19 @@ impl Originals {
 }
 
 fn one(ctx: &Context, args: &NormalizeArgs, job: &Job, projects: &[u32], originals: &Originals) -> Done {
+    if job.own {
+        return Done::Already;
+    }
     if originals.contain(&job.output) {
-        return Done::Conflict(Localized::both(
+        return conflict(
             format!("{} is an original; it is never overwritten", job.output_shown),
             format!("{} 是原文件，不会被覆盖", job.output_shown),
-        ));
+            Localized::both("choose another place with --output or --out-dir", "请用 --output 或 --out-dir 换一个位置"),
+        );
     }
     let migration = match migration(ctx, args, job, projects) {
         Ok(migration) => migration,
-        Err(reason) => return Done::Refused(reason),
+        Err(fault) => return Done::Refused(fault),
     };
     if migration.is_result && !job.placed {
         return Done::Nothing { migration };
@@ -204,8 +232,12 @@ fn one(ctx: &Context, args: &NormalizeArgs, job: &Job, projects: &[u32], origina
     place(args, job, migration)
 }
 
+fn conflict(en: String, zh: String, help: Localized) -> Done {
+    Done::Conflict(Fault { rule: None, reason: Localized::both(en, zh), help })
+}
+
 /// Reads and migrates one file.
-fn migration(ctx: &Context, args: &NormalizeArgs, job: &Job, projects: &[u32]) -> Result<Migration, Localized> {
+fn migration(ctx: &Context, args: &NormalizeArgs, job: &Job, projects: &[u32]) -> Result<Migration, Fault> {
     let bytes = read(&job.path, ctx.settings.schema.max_bytes).map_err(|mark| words(&mark, &job.shown, ""))?;
     let decoded = gate::decode(&bytes).map_err(|(readable, mark)| words(&mark, &job.shown, readable))?;
     let digest = fsx::sha256(&bytes);
@@ -222,7 +254,17 @@ fn migration(ctx: &Context, args: &NormalizeArgs, job: &Job, projects: &[u32]) -
     migrate(decoded.text, &request).map_err(|refusal| located(&refusal, decoded.text))
 }
 
-fn located(refusal: &Refusal, text: &str) -> Localized {
+fn located(refusal: &Refusal, text: &str) -> Fault {
+    let help = refusal.help.clone().unwrap_or_else(|| {
+        Localized::both(
+            "leave it out, or say with --from, --line, --index or --group what to take from it",
+            "请不要指定该文件，或用 --from、--line、--index、--group 说明要取其中的什么",
+        )
+    });
+    Fault { rule: refusal.rule.map(|rule| rule.id), reason: placed_reason(refusal, text), help }
+}
+
+fn placed_reason(refusal: &Refusal, text: &str) -> Localized {
     let Some(offset) = refusal.offset else { return refusal.reason.clone() };
     let (line, column) = json::Positions::new(text).of(offset);
     let (en, zh) = (refusal.reason.get(Lang::En), refusal.reason.get(Lang::Zh));
@@ -230,7 +272,7 @@ fn located(refusal: &Refusal, text: &str) -> Localized {
 }
 
 /// A mark in one line.
-fn words(mark: &Mark, path: &RepoPath, text: &str) -> Localized {
+fn words(mark: &Mark, path: &RepoPath, text: &str) -> Fault {
     let findings = gate::findings(path, text, vec![mark.clone()]);
     let say = |lang| {
         findings.first().map_or_else(String::new, |finding| {
@@ -239,11 +281,23 @@ fn words(mark: &Mark, path: &RepoPath, text: &str) -> Localized {
             format!("{}{place}", finding.message(lang))
         })
     };
-    Localized::both(say(Lang::En), say(Lang::Zh))
+    let help = |lang| findings.first().and_then(|finding| finding.help_text(lang)).unwrap_or_default();
+    Fault {
+        rule: Some(mark.rule.id),
+        reason: Localized::both(say(Lang::En), say(Lang::Zh)),
+        help: Localized::both(help(Lang::En), help(Lang::Zh)),
+    }
 }
 
 /// Writes, unless the same bytes are there, something else is, or nobody wants it.
 fn place(args: &NormalizeArgs, job: &Job, migration: Migration) -> Done {
+    if std::fs::metadata(&job.output).is_ok_and(|facts| !facts.is_file()) {
+        return conflict(
+            format!("{} is no regular file; nothing is written there", job.output_shown),
+            format!("{} 不是普通文件，不会写入", job.output_shown),
+            Localized::both("choose another place with --output or --out-dir", "请用 --output 或 --out-dir 换一个位置"),
+        );
+    }
     let there = std::fs::symlink_metadata(&job.output).is_ok();
     let before = if there { std::fs::read(&job.output).unwrap_or_default() } else { Vec::new() };
     let was_there = there && before == migration.text.as_bytes();
@@ -257,14 +311,22 @@ fn place(args: &NormalizeArgs, job: &Job, migration: Migration) -> Done {
         return Done::Written { migration, was_there, kept: None };
     }
     if there && !args.force {
-        return Done::Conflict(Localized::both(
-            format!("{} exists and is different; --force keeps it in history/ and replaces it", job.output_shown),
-            format!("{} 已存在且内容不同；用 --force 可将其存入 history/ 后替换", job.output_shown),
-        ));
+        return conflict(
+            format!("{} exists and is different", job.output_shown),
+            format!("{} 已存在且内容不同", job.output_shown),
+            Localized::both("--force keeps it in history/ and replaces it", "用 --force 可将其存入 history/ 后替换"),
+        );
     }
     match fsx::write_keeping_history(&job.output, migration.text.as_bytes(), jiff::Timestamp::now()) {
         Ok(kept) => Done::Written { migration, was_there, kept },
-        Err(error) => Done::Refused(Localized::from(error.to_string())),
+        Err(error) => Done::Refused(Fault {
+            rule: None,
+            reason: Localized::from(error.to_string()),
+            help: Localized::both(
+                "check the folder, its permissions and the space left",
+                "请检查文件夹、权限和剩余空间",
+            ),
+        }),
     }
 }
 
@@ -273,6 +335,7 @@ fn exit_code(results: &[Done], args: &NormalizeArgs) -> u8 {
     let worst = |done: &Done| match done {
         Done::Conflict(_) => 2,
         Done::Refused(_) | Done::Interrupted => 1,
+        Done::Already => 0,
         Done::Planned { was_there: false, .. } if args.check => 1,
         Done::Written { migration, .. } | Done::Planned { migration, .. } | Done::Nothing { migration } => {
             u8::from(!migration.passes())
@@ -293,8 +356,9 @@ fn report_json(jobs: &[Job], results: &[Done]) -> String {
             Done::Written { migration, .. } => ("migrated", Some(migration), None),
             Done::Planned { migration, .. } => ("planned", Some(migration), None),
             Done::Nothing { migration } => ("result", Some(migration), None),
-            Done::Refused(reason) => ("refused", None, Some(reason.get(Lang::En))),
-            Done::Conflict(reason) => ("conflict", None, Some(reason.get(Lang::En))),
+            Done::Refused(fault) => ("refused", None, Some(fault.reason.get(Lang::En))),
+            Done::Conflict(fault) => ("conflict", None, Some(fault.reason.get(Lang::En))),
+            Done::Already => ("result", None, None),
             Done::Interrupted => ("interrupted", None, None),
         };
         serde_json::json!({
@@ -342,11 +406,13 @@ struct Counts {
     written: usize,
     unchanged: usize,
     failed: usize,
+    not_reached: usize,
 }
 
 impl Counts {
     fn add(&mut self, done: &Done, failed: bool) {
         match done {
+            Done::Interrupted => self.not_reached += 1,
             _ if failed => self.failed += 1,
             Done::Written { was_there: false, .. } | Done::Planned { was_there: false, .. } => self.written += 1,
             _ => self.unchanged += 1,
@@ -354,12 +420,27 @@ impl Counts {
     }
 
     fn write(&self, out: &mut String, lang: Lang) {
-        let Counts { written, unchanged, failed } = self;
+        let Counts { written, unchanged, failed, not_reached } = self;
         let text = Localized::both(
             format!("{written} migrated, {unchanged} unchanged, {failed} failed"),
             format!("迁移 {written}，未变 {unchanged}，失败 {failed}"),
         );
-        let _ = writeln!(out, "{}", text.get(lang));
+        let _ = write!(out, "{}", text.get(lang));
+        if *not_reached > 0 {
+            let text = Localized::both(format!(", {not_reached} not reached"), format!("，未处理 {not_reached}"));
+            let _ = write!(out, "{}", text.get(lang));
+        }
+        out.push('\n');
+    }
+}
+
+/// In the form of the other commands.
+fn complain(out: &mut String, job: &Job, fault: &Fault, lang: Lang) {
+    let rule = fault.rule.map_or_else(String::new, |rule| format!("[{rule}]"));
+    let _ = writeln!(out, "error{rule}: {}: {}", job.shown, fault.reason.get(lang));
+    if !fault.help.get(lang).is_empty() {
+        let label = if lang == Lang::En { "help" } else { "建议" };
+        let _ = writeln!(out, "  {label}: {}", fault.help.get(lang));
     }
 }
 
@@ -368,17 +449,18 @@ fn describe(out: &mut String, job: &Job, done: &Done, lang: Lang) -> bool {
     let say = |en: &'static str, zh: &'static str| if lang == Lang::En { en } else { zh };
     let output = &job.output_shown;
     let (migration, word) = match done {
-        Done::Refused(reason) => {
-            let _ = writeln!(out, "{} {}: {}", say("refused ", "拒绝    "), job.shown, reason.get(lang));
+        Done::Refused(fault) | Done::Conflict(fault) => {
+            complain(out, job, fault, lang);
             return true;
         }
-        Done::Conflict(reason) => {
-            let _ = writeln!(out, "{} {}: {}", say("conflict", "冲突    "), job.shown, reason.get(lang));
-            return true;
+        Done::Already => {
+            let what = say("nothing to migrate (already migrated)", "无需迁移（已迁移过）");
+            let _ = writeln!(out, "{} {}: {what}", say("result  ", "已是结果"), job.shown);
+            return false;
         }
         Done::Interrupted => {
-            let _ = writeln!(out, "{} {}", say("interrupted", "已中断"), job.shown);
-            return true;
+            let _ = writeln!(out, "{} {}", say("not reached", "未处理"), job.shown);
+            return false;
         }
         Done::Nothing { migration } => (migration, say("result  ", "已是结果")),
         Done::Written { migration, was_there: true, .. } => (migration, say("same    ", "相同    ")),
@@ -440,4 +522,19 @@ fn diff(out: &mut String, job: &Job, done: &Done) {
         if *replaces { job.output_shown.to_string() } else { format!("{} /normalized_result", job.output_shown) };
     let difference = similar::TextDiff::from_lines(old.as_str(), new.as_str());
     let _ = write!(out, "{}", difference.unified_diff().context_radius(3).header(old_name, &new_name));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_interrupt_left_is_not_counted_as_failed() {
+        let mut counts = Counts::default();
+        counts.add(&Done::Already, false);
+        counts.add(&Done::Interrupted, false);
+        let mut out = String::new();
+        counts.write(&mut out, Lang::En);
+        assert_eq!(out, "0 migrated, 1 unchanged, 0 failed, 1 not reached\n");
+    }
 }

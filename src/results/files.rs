@@ -29,6 +29,7 @@ pub fn named(ctx: &Context, paths: &[PathBuf]) -> Result<Vec<Candidate>, RunErro
     let mut files = Vec::new();
     for given in paths {
         let path = lexical(&ctx.at_cwd(given));
+        no_device(given, &path)?;
         let found = if path.is_dir() {
             below(ctx, &path)
         } else if !path.exists() && is_pattern(given) {
@@ -44,6 +45,32 @@ pub fn named(ctx: &Context, paths: &[PathBuf]) -> Result<Vec<Candidate>, RunErro
     let mut seen = BTreeSet::new();
     files.retain(|file| seen.insert(file.path.clone()));
     Ok(files)
+}
+
+/// Refuses a named pipe, socket or device before anything opens it: opening a pipe
+/// waits for a writer, a device may never end, and no signal is heard meanwhile.
+///
+/// # Errors
+/// `path` is there and is neither a regular file nor a folder.
+pub fn no_device(given: &Path, path: &Path) -> Result<(), RunError> {
+    if is_openable(path) {
+        return Ok(());
+    }
+    Err(RunError::usage(
+        Localized::both(
+            format!("{} is neither a regular file nor a folder", given.display()),
+            format!("{} 既不是普通文件，也不是文件夹", given.display()),
+        ),
+        Localized::both(
+            "pipes and devices are not read; save the result to a file and name that",
+            "不会读取管道和设备；请先把结果保存为文件，再指定该文件",
+        ),
+    ))
+}
+
+/// Whether opening it cannot wait for ever. What is not there can be opened in vain.
+pub fn is_openable(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |facts| facts.is_file() || facts.is_dir())
 }
 
 fn nothing_there(given: &Path) -> RunError {

@@ -67,11 +67,15 @@ pub struct Refusal {
     pub reason: Localized,
     /// Byte offset in the text, where there is one place.
     pub offset: Option<usize>,
+    /// The rule that is broken, where it is one of the gate.
+    pub rule: Option<&'static crate::rules::Rule>,
+    /// What that rule advises here.
+    pub help: Option<Localized>,
 }
 
 impl Refusal {
     fn new(en: impl Into<String>, zh: impl Into<String>) -> Self {
-        Refusal { reason: Localized::both(en, zh), offset: None }
+        Refusal { reason: Localized::both(en, zh), offset: None, rule: None, help: None }
     }
 }
 
@@ -150,6 +154,11 @@ fn refused(mark: &Mark, offset: usize) -> Refusal {
     Refusal {
         reason: Localized::both(text(crate::model::Lang::En), text(crate::model::Lang::Zh)),
         offset: Some(offset),
+        rule: Some(mark.rule),
+        help: mark.help.clone().or_else(|| {
+            let help = |lang| finding.help_text(lang).unwrap_or_default();
+            Some(Localized::both(help(crate::model::Lang::En), help(crate::model::Lang::Zh)))
+        }),
     }
 }
 

@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// A fault of usage: nothing was checked.
 pub fn run(ctx: &Context, args: &ConcludeArgs, _chain: &Chain) -> Result<Outcome, RunError> {
+    if let Some(given) = &args.baseline {
+        files::no_device(given, &ctx.at_cwd(given))?;
+    }
     let pairs = match args.files.as_slice() {
         [] => of_projects(ctx, args),
         named => files::named(ctx, named)?

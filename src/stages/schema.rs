@@ -2,7 +2,7 @@
 
 use super::Chain;
 use crate::cli::SchemaArgs;
-use crate::config::{Project, SchemaLevel};
+use crate::config::{Project, SchemaLevel, nearest};
 use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
@@ -108,8 +108,14 @@ fn judge_file(ctx: &Context, file: &Candidate, level: SchemaLevel) -> Judged {
 /// whatever the file says of its size.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Box<Mark>> {
     let whole = |rule| Mark { span: None, ..Mark::new(rule, 0..0, "") };
+    if !files::is_openable(path) {
+        return Err(Box::new(whole(&run_rules::UNREADABLE).arg(
+            "cause",
+            Localized::both("it is neither a regular file nor a folder", "既不是普通文件，也不是文件夹"),
+        )));
+    }
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => Box::new(whole(&rules::FILE_MISSING)),
+        ErrorKind::NotFound => Box::new(missing(path, whole(&rules::FILE_MISSING))),
         _ => Box::new(whole(&run_rules::UNREADABLE).arg("cause", error.to_string())),
     };
     let mut bytes = Vec::new();
@@ -119,6 +125,23 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Box<Mark>> {
         return Err(Box::new(whole(&rules::TOO_LARGE).arg("limit", max_bytes)));
     }
     Ok(bytes)
+}
+
+/// Names the file that was meant, where one of nearly that name stands in the folder.
+fn missing(path: &Path, mark: Mark) -> Mark {
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    let Some(typed) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return mark };
+    let entries = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let names: Vec<String> = entries
+        .filter(|entry| entry.path().is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        // 66.json and 67.json are two measurements, not two spellings.
+        .filter(|name| digits(name) == digits(&typed))
+        .collect();
+    match nearest(&typed, names.iter().map(String::as_str)) {
+        Some(name) => mark.help(Localized::both(format!("did you mean `{name}`?"), format!("是不是想写 `{name}`？"))),
+        None => mark,
+    }
 }
 
 fn strict(bytes: &[u8], path: &str) -> (String, Judgement) {

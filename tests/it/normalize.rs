@@ -307,7 +307,9 @@ fn one_bad_file_does_not_stop_the_others_and_is_listed_at_the_end() {
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[lines.len() - 1], "3 migrated, 0 unchanged, 1 failed");
-    assert!(lines[lines.len() - 2].contains("c.json: not JSON: a value is expected here"), "{text}");
+    assert!(lines[lines.len() - 2].starts_with("  help: "), "{text}");
+    assert!(lines[lines.len() - 3].starts_with("error[json/syntax]: c.json: "), "{text}");
+    assert!(lines[lines.len() - 3].contains("c.json: not JSON: a value is expected here"), "{text}");
     assert!(["a", "b", "d"].iter().all(|name| folder.path().join("out").join(format!("{name}.json")).is_file()));
     verify(folder.path()).args(["normalize", "a.json", "b.json", "--output", "x.json"]).assert().code(2);
 }
@@ -349,4 +351,28 @@ fn programs_get_one_entry_per_file() {
         report["files"].as_array().unwrap().iter().map(|file| file["status"].as_str().unwrap()).collect();
     assert_eq!((output.status.code(), statuses), (Some(1), vec!["migrated", "result", "refused"]));
     assert_eq!(report["files"][0]["output"], "01_raw_early_c1_results_null_normalized.json");
+}
+
+/// A shell's `*.json` names what the first run wrote.
+#[test]
+fn a_second_run_over_everything_in_the_folder_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = fs::read(project("fixtures/legacy-results/01_raw_early_c1_results_null.json")).unwrap();
+    for name in ["a.json", "b.json"] {
+        fs::write(folder.path().join(name), &good).unwrap();
+    }
+    verify(folder.path()).args(["normalize", "a.json", "b.json"]).assert().code(0);
+    let names = ["a.json", "a_normalized.json", "b.json", "b_normalized.json"];
+    let states = || names.map(|name| state(&folder.path().join(name)));
+    let before = states();
+    let output = verify(folder.path()).arg("normalize").args(names).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!(states(), before);
+    assert!(text.contains("a_normalized.json: nothing to migrate (already migrated)"), "{text}");
+    assert!(text.ends_with("0 migrated, 4 unchanged, 0 failed\n"), "{text}");
+    // The name alone makes no output: an original called so stays protected.
+    fs::write(folder.path().join("b_normalized.json"), &good).unwrap();
+    verify(folder.path()).args(["normalize", "--force", "b.json", "b_normalized.json"]).assert().code(1);
+    assert_eq!(fs::read(folder.path().join("b_normalized.json")).unwrap(), good);
 }

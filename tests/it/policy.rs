@@ -310,3 +310,32 @@ fn compare_refuses_what_is_no_result() {
         .assert()
         .success();
 }
+
+#[test]
+fn compare_complains_in_the_form_of_the_other_commands() {
+    let folder = Pair::new().folder();
+    let said = |lang: &str| {
+        let output = verify(folder.path()).args(["--lang", lang, "compare", "nope", "c.json"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said("en").starts_with("error[schema/file-missing]: nope does not exist\n  help: "), "{}", said("en"));
+    assert!(said("zh").contains("\n  建议: "), "{}", said("zh"));
+}
+
+#[test]
+fn explain_shows_no_bare_template_and_lists_a_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |args: &[&str]| {
+        let output = verify(folder.path()).arg("explain").args(args).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    for lang in ["en", "zh"] {
+        let (code, text) = said(&["schema/missing", "--lang", lang]);
+        assert!(code == Some(0) && text.contains("<target>") && !text.contains("{target}"), "{text}");
+    }
+    let (code, text) = said(&["links"]);
+    assert_eq!(code, Some(0));
+    assert!(text.lines().count() > 3 && text.lines().all(|line| line.starts_with("links/")), "{text}");
+    assert_eq!(said(&["linkz"]).0, Some(2));
+}

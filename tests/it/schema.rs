@@ -373,3 +373,39 @@ fn bytes_that_are_no_utf8_are_named_by_their_encoding() {
     let messages: Vec<&str> = findings(&report, None).map(|finding| finding["message"].as_str().unwrap()).collect();
     assert_eq!(messages, ["the file starts with a byte order mark", "the file is not UTF-8: it is UTF-16"]);
 }
+
+/// A pipe without a writer would be waited for, deaf to signals; none is ever opened.
+#[cfg(unix)]
+#[rstest]
+#[case(&["schema", "f.json"])]
+#[case(&["normalize", "f.json"])]
+#[case(&["compare", "f.json", "f.json"])]
+#[case(&["conclude", "f.json"])]
+#[case(&["conclude", "a.json", "--baseline", "f.json"])]
+#[case(&["schema", "/dev/null"])]
+fn a_pipe_or_device_is_a_fault_of_usage_and_is_not_opened(#[case] args: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.json"), "{}").unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(folder.path().join("f.json")).status().unwrap().success());
+    let output = verify(folder.path()).args(args).timeout(std::time::Duration::from_secs(20)).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("is neither a regular file nor a folder"), "{text}");
+    // Found by folder it is passed over.
+    let mut command = verify(folder.path());
+    command.args(["schema", "."]).timeout(std::time::Duration::from_secs(20));
+    assert_eq!(verdicts(&report(command).1).into_keys().collect::<Vec<_>>(), ["a.json"]);
+}
+
+#[test]
+fn a_mistyped_name_is_answered_with_the_near_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["README.md", "67.json"] {
+        fs::write(folder.path().join(name), "{}").unwrap();
+    }
+    let said =
+        |name: &str| String::from_utf8(verify(folder.path()).args(["schema", name]).output().unwrap().stdout).unwrap();
+    assert!(said("README.mdd").contains("did you mean `README.md`?"));
+    // Another number is another measurement.
+    assert!(said("66.json").contains("run the measurement"));
+}
