@@ -113,6 +113,9 @@ fn run_jobs(ctx: &Context, jobs: &[Job], keep_going: bool, mut chain: stages::Ch
     let mut failed: Option<StageId> = None;
     for job in jobs {
         let stage = job.stage();
+        if let Job::Answers(args) = job {
+            report.partition = args.partition;
+        }
         let began = Instant::now();
         let mut outcome = match failed {
             Some(by) if !keep_going || report.interrupted.is_some() => Outcome::Blocked { by },

@@ -1,5 +1,6 @@
 //! `verify answers`.
 
+pub use crate::model::Partition;
 use crate::stages::answers::Sandbox;
 use clap::Args;
 use std::ffi::OsString;
@@ -18,15 +19,6 @@ pub enum AnswerMode {
     Both,
     /// Every code cell in order, for self-contained notebooks.
     Inline,
-}
-
-/// `--partition K/N`: one of `of` parts of a course.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Partition {
-    /// 1-based.
-    pub part: usize,
-    /// How many there are.
-    pub of: usize,
 }
 
 impl FromStr for Partition {

@@ -4,12 +4,12 @@ use crate::Screen;
 use crate::cli::MergeArgs;
 use crate::error::RunError;
 use crate::model::{
-    Finding, Item, ItemStatus, Localized, Location, Outcome, RepoPath, RunReport, Severity, StageId, StageRun, Status,
-    Summary,
+    Finding, Item, ItemStatus, Localized, Location, Outcome, Partition, RepoPath, RunReport, Severity, StageId,
+    StageRun, Status, Summary,
 };
 use crate::rules;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ struct WireReport {
     schema_version: String,
     exit_code: i32,
     duration_ms: u64,
+    partition: Option<Partition>,
     error: Option<WireFault>,
     stages: Vec<WireStage>,
 }
@@ -73,9 +74,11 @@ struct WireFinding {
 /// Joins reports and shows the whole.
 ///
 /// # Errors
-/// A file is no report of this version, or belongs to a run that checked nothing.
+/// A file is no report of this version or belongs to a run that checked nothing; the
+/// parts of a course are not all there, each once.
 pub(crate) fn run(args: &MergeArgs, screen: &Screen<'_>) -> Result<u8, RunError> {
     let reports = args.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    check_parts(reports.iter().filter_map(|report| report.partition))?;
     screen.show(&merge(reports)?)
 }
 
@@ -114,7 +117,65 @@ fn read(path: &Path) -> Result<WireReport, RunError> {
             Localized::both("correct and repeat that part", "请修正后重新运行该部分"),
         ));
     }
+    if report.stages.is_empty() {
+        return Err(RunError::usage(
+            Localized::both(
+                format!("{shown}: there is nothing in this report"),
+                format!("{shown}：该报告没有任何内容"),
+            ),
+            Localized::both("repeat the run that wrote it", "请重新运行写出该报告的检查"),
+        ));
+    }
     Ok(report)
+}
+
+/// An absent part was not checked, so the whole must not look complete without it.
+fn check_parts(parts: impl Iterator<Item = Partition>) -> Result<(), RunError> {
+    let mut seen: BTreeSet<usize> = BTreeSet::new();
+    let mut all: Option<usize> = None;
+    for Partition { part, of } in parts {
+        let whole = *all.get_or_insert(of);
+        if whole != of {
+            return Err(parts_fault(
+                format!("the reports split the course differently: into {whole} and into {of} parts"),
+                format!("这些报告的拆分方式不同：有的分为 {whole} 份，有的分为 {of} 份"),
+            ));
+        }
+        if !(1..=of).contains(&part) {
+            return Err(parts_fault(format!("there is no part {part}/{of}"), format!("不存在第 {part}/{of} 份")));
+        }
+        if !seen.insert(part) {
+            return Err(parts_fault(
+                format!("part {part}/{of} is there twice"),
+                format!("第 {part}/{of} 份出现了两次"),
+            ));
+        }
+    }
+    let Some(of) = all.filter(|of| seen.len() < *of) else { return Ok(()) };
+    let missing = missing_parts(&seen, of);
+    Err(parts_fault(format!("not every part is there; missing: {missing}"), format!("各份报告不齐全，缺少：{missing}")))
+}
+
+/// Names parts that are not there; a report can claim any number of them.
+fn missing_parts(seen: &BTreeSet<usize>, of: usize) -> String {
+    const NAMED: usize = 20;
+    let absent = of - seen.len();
+    let mut names: Vec<String> =
+        (1..=of).filter(|part| !seen.contains(part)).take(NAMED).map(|part| format!("{part}/{of}")).collect();
+    if absent > NAMED {
+        names.push(format!("… (+{})", absent - NAMED));
+    }
+    names.join(", ")
+}
+
+fn parts_fault(en: String, zh: String) -> RunError {
+    RunError::usage(
+        Localized::both(en, zh),
+        Localized::both(
+            "give one report for each part of `--partition K/N`, K from 1 to N",
+            "请为 `--partition K/N` 的每一份（K 从 1 到 N）各提供一份报告",
+        ),
+    )
 }
 
 /// Joins what was read. Parts run side by side, so the whole took as long as the longest.
@@ -236,6 +297,22 @@ mod tests {
         assert_eq!(answers.findings()[0].message(crate::model::Lang::En), "walls {held}");
         let Outcome::Ran { summary, .. } = &whole.stages[0].outcome else { panic!("static ran") };
         assert_eq!(summary.iter().collect::<Vec<_>>(), [("files", 2)]);
+    }
+
+    #[test]
+    fn every_part_is_there_once() {
+        let check = |parts: &[(usize, usize)]| {
+            let parts = parts.iter().map(|(part, of)| Partition { part: *part, of: *of });
+            check_parts(parts).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&[(2, 2), (1, 2)]), Ok(()));
+        assert_eq!(check(&[(1, 2)]).unwrap_err(), "not every part is there; missing: 2/2");
+        assert_eq!(check(&[(2, 4), (4, 4)]).unwrap_err(), "not every part is there; missing: 1/4, 3/4");
+        assert_eq!(check(&[(1, 2), (1, 2)]).unwrap_err(), "part 1/2 is there twice");
+        assert!(check(&[(1, 2), (2, 3)]).unwrap_err().contains("into 2 and into 3"));
+        assert!(check(&[(0, 1)]).unwrap_err().contains("0/1"));
+        assert!(check(&[(1, usize::MAX)]).unwrap_err().contains("(+"));
     }
 
     #[test]

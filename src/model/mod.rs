@@ -6,7 +6,7 @@ mod report;
 mod text;
 
 pub use finding::{CellNo, Finding, Location, RepoPath};
-pub use report::{Item, ItemStatus, Outcome, RunReport, SkipReason, StageRun, Status, Summary};
+pub use report::{Item, ItemStatus, Outcome, Partition, RunReport, SkipReason, StageRun, Status, Summary};
 pub use text::{Args, Lang, Localized, Text};
 
 use serde::{Deserialize, Serialize};

@@ -298,6 +298,15 @@ pub struct StageRun {
     pub duration: Duration,
 }
 
+/// `--partition K/N`: one of `of` parts of a course.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Partition {
+    /// 1-based.
+    pub part: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
 /// Everything a run says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunReport {
@@ -307,6 +316,8 @@ pub struct RunReport {
     pub duration: Duration,
     /// Exit code of an interrupt (130 or 143), if one ended the run.
     pub interrupted: Option<i32>,
+    /// Which part of the course it saw, when it saw a part.
+    pub partition: Option<Partition>,
 }
 
 impl RunReport {

@@ -1,6 +1,8 @@
 //! Wire types of `verify-report/v1`: frozen, apart from the model.
 
-use crate::model::{Finding, Item, ItemStatus, Lang, Outcome, RunReport, Severity, StageId, StageRun, Status};
+use crate::model::{
+    Finding, Item, ItemStatus, Lang, Outcome, Partition, RunReport, Severity, StageId, StageRun, Status,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,6 +26,9 @@ pub struct Report {
     pub exit_code: i32,
     /// Wall time in milliseconds.
     pub duration_ms: u64,
+    /// Which part of a course was seen, when `--partition` chose one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Partition>,
     /// A usage or configuration fault: nothing was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
@@ -141,6 +146,7 @@ impl Report {
             status: report.status(),
             exit_code: report.exit_code(),
             duration_ms: millis(report.duration),
+            partition: report.partition,
             stages: report.stages.iter().map(stage).collect(),
             ..Report::empty()
         }
@@ -158,6 +164,7 @@ impl Report {
             status: Status::Skipped,
             exit_code: 0,
             duration_ms: 0,
+            partition: None,
             error: None,
             stages: Vec::new(),
         }

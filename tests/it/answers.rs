@@ -250,6 +250,31 @@ fn merged_parts_equal_the_whole() {
     verify(copy.path()).args(["merge", "course/a.ipynb"]).assert().code(2);
 }
 
+#[rstest]
+#[case::missing(&["1.json"], "2/2")]
+#[case::twice(&["1.json", "1.json"], "part 1/2 is there twice")]
+#[case::twice_among_all(&["1.json", "2.json", "2.json"], "part 2/2 is there twice")]
+#[case::split_otherwise(&["1.json", "2of3.json"], "into 2 and into 3 parts")]
+#[case::empty(&["empty.json"], "nothing in this report")]
+#[case::empty_beside_others(&["1.json", "2.json", "empty.json"], "nothing in this report")]
+fn an_incomplete_set_is_not_merged(#[case] reports: &[&str], #[case] told: &str) {
+    let copy = scratch(&project("fixtures/cases/answers/basic-pass/input"));
+    for (file, part) in [("1", "1/2"), ("2", "2/2"), ("2of3", "2/3")] {
+        let output = format!("json={file}.json");
+        let options = ["answers", "nb.ipynb", "--no-progress", "--partition", part, "--output", &output];
+        verify(copy.path()).args(options).assert().success();
+    }
+    let mut empty: Value = serde_json::from_slice(&fs::read(copy.path().join("1.json")).unwrap()).unwrap();
+    assert_eq!(empty["partition"], serde_json::json!({"part": 1, "of": 2}));
+    empty.as_object_mut().unwrap().remove("partition");
+    empty["stages"] = serde_json::json!([]);
+    fs::write(copy.path().join("empty.json"), empty.to_string()).unwrap();
+    let output = verify(copy.path()).arg("merge").args(reports).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(told), "{said}");
+}
+
 /// An interrupt, polite or not, leaves no process and no scratch folder.
 #[cfg(target_os = "linux")]
 #[rstest]
