@@ -118,6 +118,11 @@ mod tests {
         let mark = format!("test-{}", std::process::id());
         let mut child = Command::new("sleep").arg("60").env(MARK, &mark).spawn().unwrap();
         let text = format!("{MARK}={mark}");
+        // Until it has become `sleep`, the child still shows our own environment.
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while marked(&text).is_empty() && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         assert_eq!(marked(&text), [child.id()]);
         kill_marked(&text);
         assert!(!child.wait().unwrap().success());

@@ -2,9 +2,10 @@
 //! need, test functions, magics, a syntax fault.
 
 use super::names::{self, Names};
+use crate::python::{self, Dialect};
 use ruff_python_ast::token::TokenKind;
-use ruff_python_ast::{Expr, Mod, Stmt};
-use ruff_python_parser::{Mode, ParseError, ParseOptions, Parsed};
+use ruff_python_ast::{Expr, ModModule, PythonVersion, Stmt};
+use ruff_python_parser::{ParseError, Parsed};
 use ruff_text_size::{Ranged, TextRange};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -123,9 +124,9 @@ impl Code {
             let fault = Fault { line: 1, column: 1, message: "the cell is larger than 1 MiB".to_owned() };
             return Code { text, python: true, fault: Some(fault), ..Code::default() };
         }
-        let parsed = ruff_python_parser::parse_unchecked(&text, ParseOptions::from(Mode::Ipython));
+        let parsed = python::parse(&text, Dialect::Cell, PythonVersion::default());
         let fault = first_fault(&text, &parsed);
-        let Mod::Module(module) = parsed.syntax() else { return Code { text, ..Code::default() } };
+        let module = parsed.syntax();
         let tests = tests_in(&module.body, &text);
         let statements: Vec<Statement> = module.body.iter().map(|stmt| statement(stmt, &text)).collect();
         replace_magics(&module.body, &mut text, &mut magics);
@@ -247,7 +248,7 @@ fn bytes(range: TextRange) -> Range<usize> {
     range.start().to_usize()..range.end().to_usize()
 }
 
-fn first_fault(text: &str, parsed: &Parsed<Mod>) -> Option<Fault> {
+fn first_fault(text: &str, parsed: &Parsed<ModModule>) -> Option<Fault> {
     let error = parsed.errors().iter().min_by_key(|error| error.location.start())?;
     Some(unclosed_bracket(text, parsed, error).unwrap_or_else(|| {
         let (line, column) = position(text, error.location.start().to_usize());
@@ -256,7 +257,7 @@ fn first_fault(text: &str, parsed: &Parsed<Mod>) -> Option<Fault> {
 }
 
 /// The parser reports an open bracket at the end of the text; a reader looks for the bracket.
-fn unclosed_bracket(text: &str, parsed: &Parsed<Mod>, error: &ParseError) -> Option<Fault> {
+fn unclosed_bracket(text: &str, parsed: &Parsed<ModModule>, error: &ParseError) -> Option<Fault> {
     if error.location.start().to_usize() < text.trim_end().len() {
         return None;
     }

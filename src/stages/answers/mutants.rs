@@ -3,9 +3,10 @@
 
 use super::plan::{Role, Step};
 use crate::model::Localized;
+use crate::python::{self, Dialect};
+use ruff_python_ast::PythonVersion;
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtReturn};
-use ruff_python_parser::{Mode, ParseOptions};
 use ruff_text_size::{Ranged, TextRange};
 
 /// Conditions of one function that are negated; more would only cost time.
@@ -29,8 +30,8 @@ pub(super) fn of(step: &Step) -> Vec<Mutant> {
     if !matches!(step.role, Role::Answer) && step.pure {
         return Vec::new();
     }
-    let parsed = ruff_python_parser::parse_unchecked(&step.text, ParseOptions::from(Mode::Ipython));
-    let ruff_python_ast::Mod::Module(module) = parsed.syntax() else { return Vec::new() };
+    let parsed = python::parse(&step.text, Dialect::Cell, PythonVersion::default());
+    let module = parsed.syntax();
     functions(&module.body)
         .into_iter()
         .filter(|(name, _)| !name.rsplit('.').next().is_some_and(|last| last.starts_with("test")))
