@@ -3,7 +3,7 @@
 
 mod discover;
 
-pub use discover::{Excludes, FileKind, find_root, walk};
+pub use discover::{Excludes, FileKind, Unreadable, Walked, check_regular, find_root, may_be_file, walk};
 
 use crate::config::{Project, Settings};
 use crate::error::RunError;

@@ -246,13 +246,15 @@ impl Outcome {
     pub fn skip_reason(&self) -> Option<Localized> {
         match self {
             Outcome::Skipped { reason } => Some(reason.0.clone()),
-            Outcome::Ran { items, .. } if self.status() == Status::Skipped => Some(if items.is_empty() {
+            Outcome::Ran { items, findings, .. } if self.status() == Status::Skipped => Some(if !items.is_empty() {
+                Localized::both("everything was skipped", "所有检查项都被跳过")
+            } else if findings.iter().all(|finding| finding.rule == &crate::rules::run::EXCLUDED) {
                 Localized::both(
                     "nothing to check: what was named is excluded",
                     "没有可检查的内容：指定的路径都被排除了",
                 )
             } else {
-                Localized::both("everything was skipped", "所有检查项都被跳过")
+                Localized::both("nothing could be checked; the findings say why", "没有内容可以检查，原因见各条提示")
             }),
             _ => None,
         }

@@ -15,7 +15,8 @@ const HISTORY: &str = "history";
 /// One file to judge.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
-    /// Absolute path.
+    /// Absolute path. A folder that could not be entered stands for what it may hold:
+    /// reading it fails, and that is said of it.
     pub path: PathBuf,
     /// Named by the user or needed by the chain, not found by looking into a folder.
     pub named: bool,
@@ -100,7 +101,7 @@ fn matching(ctx: &Context, pattern: &Path) -> Result<Vec<Candidate>, RunError> {
     let matcher = matcher.compile_matcher();
     let fixed: PathBuf = pattern.components().take_while(|part| !is_pattern(Path::new(part.as_os_str()))).collect();
     let mut files = below(ctx, &fixed);
-    files.retain(|file| matcher.is_match(&file.path));
+    files.retain(|file| matcher.is_match(&file.path) || file.path.is_dir());
     Ok(files)
 }
 
@@ -115,13 +116,24 @@ pub fn below(ctx: &Context, folder: &Path) -> Vec<Candidate> {
     };
     let entered = |entry: &walkdir::DirEntry| entry.depth() == 0 || !left_out(entry);
     let walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(entered);
+    let is_result =
+        |entry: &walkdir::DirEntry| entry.file_type().is_file() && entry.path().extension() == Some("json".as_ref());
     let mut files: Vec<Candidate> = walk
-        .flatten()
-        .filter(|entry| entry.file_type().is_file() && entry.path().extension().is_some_and(|kind| kind == "json"))
-        .map(|entry| Candidate { path: entry.into_path(), named: false })
+        .filter_map(|entry| match entry {
+            Ok(entry) => is_result(&entry).then(|| entry.into_path()),
+            Err(error) => unreadable(&error),
+        })
+        .map(|path| Candidate { path, named: false })
         .collect();
     files.sort();
     files
+}
+
+/// The folder that a walk could not enter. `None` for what is not there and for links in
+/// circles, which hide nothing.
+fn unreadable(error: &walkdir::Error) -> Option<PathBuf> {
+    let absent = error.io_error()?.kind() == std::io::ErrorKind::NotFound;
+    error.path().filter(|_| !absent).map(Path::to_path_buf)
 }
 
 /// The files of the results folder that a run is about: all of them, or those of the
@@ -139,7 +151,8 @@ pub fn of_run(ctx: &Context) -> Vec<Candidate> {
             [files.result, files.baseline, files.bench]
         })
         .collect();
-    all.into_iter().filter(|file| wanted.contains(&file.path)).collect()
+    // A folder that could not be entered may hold one of them.
+    all.into_iter().filter(|file| wanted.iter().any(|path| path.starts_with(&file.path))).collect()
 }
 
 /// Where the results of one project stand.

@@ -5,7 +5,7 @@ use super::Chain;
 use super::schema::read;
 use crate::cli::ConcludeArgs;
 use crate::config::{ConcludeSettings, Project};
-use crate::course::Context;
+use crate::course::{Context, may_be_file};
 use crate::error::RunError;
 use crate::model::{Finding, Item, ItemStatus, Lang, Localized, Location, Outcome, Severity, Summary};
 use crate::results::evidence::{self, Case, Conclusion, Facts, Reason};
@@ -64,7 +64,7 @@ fn of_projects(ctx: &Context, args: &ConcludeArgs) -> Vec<Pair> {
         let known = files::project_files(ctx, project);
         let path = if known.bench.exists() { known.bench } else { known.result };
         let baseline = baseline_of(ctx, args, &path);
-        let named = path.exists();
+        let named = may_be_file(&path);
         Pair { path, baseline, named }
     };
     ctx.chosen_projects().filter(|project| !project.result.is_empty()).map(pair).collect()

@@ -298,3 +298,21 @@ fn the_historical_results_of_the_course_migrate_and_stay_as_they_were() {
     let (code, report) = report(command);
     assert_eq!((code, &stage(&report, "schema")["summary"]), (0, &serde_json::json!({"ok": 3})));
 }
+
+#[test]
+fn links_of_a_chosen_project_are_those_of_its_notebook_and_its_page() {
+    let copy = clean_copy("fixtures/course");
+    let chosen = settings().project(66).cloned().unwrap();
+    let other = settings().project(69).cloned().unwrap();
+    for page in [&chosen.page, &other.page, &"docs/index.md".to_owned()] {
+        let path = copy.path().join(page);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{text}\n[gone](./gone.md)\n")).unwrap();
+    }
+    let mut command = verify(copy.path());
+    command.args(["all", "--only", "links", "--project", "66"]);
+    let (code, report) = report(command);
+    let places: Vec<&Value> = findings(&report, None).map(|finding| &finding["path"]).collect();
+    assert_eq!((code, places), (1, vec![&Value::from(chosen.page)]), "{report:#}");
+    assert_eq!(stage(&report, "links")["summary"]["files"], 2);
+}

@@ -1,6 +1,8 @@
 //! Cases of this domain: `fixtures/cases/links`.
 
 use crate::support::{args, case, findings, report, scratch, verify};
+#[cfg(unix)]
+use crate::support::{pipe, report_with_closed_folder};
 use rstest::rstest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -87,6 +89,84 @@ fn an_unreadable_file_is_a_warning_and_the_run_goes_on() {
         rules,
         ["links/unreadable a.md:null:null", "links/missing-file b.md:1:1", "links/unreadable c.ipynb:1:12"]
     );
+}
+
+#[test]
+fn what_could_not_be_read_is_not_counted_as_checked() {
+    let folder = tree(&[("c.ipynb", "{\"cells\": [}")]);
+    std::fs::write(folder.path().join("a.md"), b"\xff\xfe\x00").expect("a file");
+    let stage = |more: &[&str]| {
+        let mut command = verify(folder.path());
+        command.arg("links").args(more);
+        let (code, report) = report(command);
+        (code, report["stages"][0].clone())
+    };
+    let (code, skipped) = stage(&[]);
+    assert_eq!((code, &skipped["status"]), (0, &Value::from("skipped")), "{skipped:#}");
+    assert_eq!((&skipped["summary"]["files"], &skipped["summary"]["unreadable"]), (&0.into(), &2.into()));
+    assert!(!skipped["reason"].as_str().expect("a reason").contains("excluded"), "{skipped:#}");
+    assert_eq!(stage(&["--strict"]).0, 1);
+    write(folder.path(), "b.md", "# B\n");
+    let (_, passed) = stage(&[]);
+    assert_eq!((&passed["status"], &passed["summary"]["files"]), (&"pass".into(), &1.into()), "{passed:#}");
+    assert_eq!(passed["summary"]["unreadable"], 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_entered_is_a_warning() {
+    let folder = tree(&[("shut/b.md", "[x](gone.md)\n")]);
+    let run = |more: &[&str]| {
+        let args = [&["links"], more].concat();
+        let (code, report) = report_with_closed_folder(folder.path(), "shut", &args);
+        let rules: Vec<String> =
+            findings(&report, None).map(|finding| format!("{} {}", finding["rule"], finding["path"])).collect();
+        (code, report["stages"][0].clone(), rules.join("; "))
+    };
+    let warning = "\"links/unreadable\" \"shut\"";
+    let (code, stage, rules) = run(&[]);
+    assert_eq!((code, &stage["status"], rules.as_str()), (0, &"skipped".into(), warning));
+    write(folder.path(), "a.md", "# A\n");
+    let (code, stage, rules) = run(&[]);
+    assert_eq!((code, &stage["status"], rules.as_str()), (0, &"pass".into(), warning));
+    assert_eq!((&stage["summary"]["files"], &stage["summary"]["unreadable"]), (&1.into(), &1.into()));
+    assert_eq!(run(&["shut"]).2, warning);
+    assert_eq!(run(&["a.md"]).2, "");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_a_fault_of_usage_and_never_opened() {
+    let folder = tree(&[("a.md", "# A\n")]);
+    pipe(&folder.path().join("p.md"));
+    for args in [&["p.md"][..], &["a.md", "p.md"], &["--baseline", "p.md"]] {
+        let mut command = verify(folder.path());
+        command.timeout(std::time::Duration::from_secs(20)).arg("links").args(args);
+        command.assert().code(2).stderr(predicates::str::contains("neither a file nor a folder"));
+    }
+    // Found by looking around, it is passed over.
+    verify(folder.path()).timeout(std::time::Duration::from_secs(20)).arg("links").assert().code(0);
+}
+
+#[test]
+fn a_named_path_that_holds_nothing_to_check_is_a_fault_of_usage() {
+    let folder = tree(&[
+        ("tools/a.py", "x = 1\n"),
+        ("a.md", "# A\n"),
+        ("drafts/b.md", "# B\n"),
+        ("verify.toml", "[course]\nexclude = [\"drafts/*.md\"]\n"),
+    ]);
+    let refused = |path: &str, words: &'static str| {
+        let run = verify(folder.path()).args(["links", "a.md", path]).assert();
+        run.code(2).stderr(predicates::str::contains(words));
+    };
+    refused("tools", "tools holds no Markdown file and no notebook");
+    refused("tools/a.py", "tools/a.py is neither a Markdown file nor a notebook");
+    assert_eq!(
+        found(folder.path(), &["drafts"]),
+        ["run/excluded drafts:null:null remove it from `course.exclude` to have it checked"]
+    );
+    assert_eq!(found(folder.path(), &["."]), [] as [String; 0]);
 }
 
 #[test]

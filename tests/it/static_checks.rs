@@ -1,6 +1,8 @@
 //! `verify static`: the cases of `fixtures/cases/static`, and what they leave out.
 
 use crate::support::{args, case, findings, project, report, scratch, verify};
+#[cfg(unix)]
+use crate::support::{pipe, report_with_closed_folder};
 use rstest::rstest;
 use serde_json::{Value, json};
 use std::fs;
@@ -570,4 +572,37 @@ fn disagreements_and_deaths_of_the_interpreter_are_notes() {
     assert_eq!(notes("contrary"), ["Python 3.10.0 refuses this: SyntaxError: no", "Python 3.10.0 accepts this"]);
     let died = notes("dying");
     assert!(died.len() == 2 && died.iter().all(|message| message.contains("died on this")), "{died:?}");
+}
+
+/// What a folder holds that nobody may enter was not judged, so it cannot pass.
+#[cfg(unix)]
+#[rstest]
+#[case::the_root(&["static"], "shut", "shut")]
+#[case::named(&["static", "shut"], "shut", "shut")]
+#[case::the_notebook_of_a_project(&["all", "--only", "static", "--project", "66"], "02_PyTorch_Algorithms", "02_PyTorch_Algorithms/")]
+#[case::results(&["schema"], "benchmarks/results/more", "benchmarks/results/more")]
+#[case::all_results(&["schema"], "benchmarks/results", "benchmarks/results")]
+#[case::named_results(&["schema", "benchmarks"], "benchmarks/results", "benchmarks/results")]
+#[case::conclude(&["all", "--only", "conclude", "--project", "66"], "benchmarks/results", "benchmarks/results/")]
+#[case::answers(&["answers"], "02_PyTorch_Algorithms", "02_PyTorch_Algorithms")]
+fn a_folder_that_cannot_be_entered_fails(#[case] args: &[&str], #[case] closed: &str, #[case] shown: &str) {
+    let folder = tempfile::Builder::new().prefix("verify-test-").tempdir().expect("a scratch folder");
+    fs::write(folder.path().join("a.py"), "x = 1\n").expect("a file");
+    fs::create_dir_all(folder.path().join("benchmarks/results")).expect("a folder");
+    fs::create_dir_all(folder.path().join(closed)).expect("a folder");
+    let (code, report) = report_with_closed_folder(folder.path(), closed, args);
+    let found: Vec<&Value> = findings(&report, Some("error")).collect();
+    assert_eq!((code, found.len()), (1, 1), "{report:#}");
+    assert_eq!(found[0]["rule"], "run/unreadable");
+    assert!(found[0]["path"].as_str().expect("a path").starts_with(shown), "{report:#}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_a_fault_of_usage_and_never_opened() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    pipe(&folder.path().join("p.py"));
+    let mut command = verify(folder.path());
+    command.timeout(std::time::Duration::from_secs(20)).args(["static", "p.py"]);
+    command.assert().code(2).stderr(predicates::str::contains("neither a file nor a folder"));
 }

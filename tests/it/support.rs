@@ -104,3 +104,41 @@ pub fn args(case: &Value) -> Vec<String> {
     let list = case["args"].as_array().expect("args");
     list.iter().map(|arg| arg.as_str().expect("a text").to_owned()).collect()
 }
+
+/// The report of a user who may not enter the folder `closed` below `root`. Root may enter
+/// any folder, so root runs the program as somebody else.
+#[cfg(unix)]
+pub fn report_with_closed_folder(root: &Path, closed: &str, args: &[&str]) -> (i32, Value) {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let mode = |path: &Path, bits: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(bits)).expect("its permissions can be set");
+    };
+    let closed = root.join(closed);
+    mode(root, 0o755);
+    mode(&closed, 0o000);
+    let bin = tempfile::tempdir().expect("a scratch folder");
+    let mut command = verify(root);
+    if fs::read_dir(&closed).is_ok() {
+        mode(bin.path(), 0o755);
+        let copy = bin.path().join("verify");
+        fs::copy(command.get_program(), &copy).expect("a copy of the binary");
+        let mut other = std::process::Command::new(copy);
+        other.current_dir(root).uid(65534).gid(65534);
+        for name in SCRUBBED {
+            other.env_remove(name);
+        }
+        command = Command::from_std(other);
+    }
+    command.args(args);
+    let result = report(command);
+    mode(&closed, 0o755);
+    result
+}
+
+/// A pipe that nobody writes to.
+#[cfg(unix)]
+pub fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo runs");
+    assert!(made.success());
+}

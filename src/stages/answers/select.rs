@@ -1,7 +1,7 @@
 //! Which notebooks a run is about.
 
 use crate::cli::AnswersArgs;
-use crate::course::{Context, FileKind, walk};
+use crate::course::{Context, FileKind, may_be_file, walk};
 use crate::error::RunError;
 use crate::model::{Finding, Localized, Location, RepoPath};
 use crate::rules;
@@ -27,7 +27,7 @@ pub(super) struct Target {
 pub(super) struct Selection {
     /// Sorted by path, each once.
     pub(super) targets: Vec<Target>,
-    /// Excluded although named.
+    /// Excluded although named, and folders that could not be entered.
     pub(super) notes: Vec<Finding>,
 }
 
@@ -52,8 +52,8 @@ pub(super) fn select(ctx: &Context, args: &AnswersArgs, in_chain: bool) -> Resul
         files.extend(named_files(ctx, given, &mut selection.notes)?);
     }
     if named.is_empty() {
-        files.extend(default_files(ctx));
-        if files.is_empty() {
+        files.extend(default_files(ctx, &mut selection.notes));
+        if files.is_empty() && selection.notes.is_empty() {
             let reason = nothing_by_default(ctx);
             return if in_chain { Ok(Selected::Nothing(reason)) } else { Err(RunError::usage(reason, name_one())) };
         }
@@ -84,8 +84,10 @@ fn named_files(ctx: &Context, given: &Path, notes: &mut Vec<Finding>) -> Result<
         return Ok(Vec::new());
     }
     if path.is_dir() {
-        let files = notebooks_in(ctx, &path);
-        return if files.is_empty() { Err(usage(given, "holds no notebook", "中没有笔记本")) } else { Ok(files) };
+        let before = notes.len();
+        let files = notebooks_in(ctx, &path, notes);
+        let nothing = files.is_empty() && notes.len() == before;
+        return if nothing { Err(usage(given, "holds no notebook", "中没有笔记本")) } else { Ok(files) };
     }
     if FileKind::of(&path) != Some(FileKind::Notebook) {
         return Err(usage(given, "is no notebook (.ipynb)", "不是笔记本（.ipynb）"));
@@ -119,18 +121,21 @@ fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-fn notebooks_in(ctx: &Context, folder: &Path) -> Vec<PathBuf> {
-    walk(&ctx.root, folder, &ctx.excludes, |path| FileKind::of(path) == Some(FileKind::Notebook))
+/// The notebooks below a folder; a finding for each folder that could not be entered.
+fn notebooks_in(ctx: &Context, folder: &Path, notes: &mut Vec<Finding>) -> Vec<PathBuf> {
+    let walked = walk(&ctx.root, folder, &ctx.excludes, |path| FileKind::of(path) == Some(FileKind::Notebook));
+    notes.extend(walked.unreadable.iter().map(|folder| folder.finding(&ctx.root)));
+    walked.files
 }
 
-fn default_files(ctx: &Context) -> Vec<PathBuf> {
+fn default_files(ctx: &Context, notes: &mut Vec<Finding>) -> Vec<PathBuf> {
     if !ctx.projects.is_empty() {
         let notebooks = ctx.chosen_projects().map(|project| ctx.at_root(&project.notebook));
-        return notebooks.filter(|path| path.is_file()).collect();
+        return notebooks.filter(|path| may_be_file(path)).collect();
     }
     let course = &ctx.settings.course;
     let folders = course.notebooks.iter().chain(&course.inline_notebooks).map(|folder| ctx.at_root(folder));
-    folders.filter(|folder| folder.is_dir()).flat_map(|folder| notebooks_in(ctx, &folder)).collect()
+    folders.filter(|folder| folder.is_dir()).flat_map(|folder| notebooks_in(ctx, &folder, notes)).collect()
 }
 
 fn nothing_by_default(ctx: &Context) -> Localized {

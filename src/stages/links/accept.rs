@@ -145,6 +145,7 @@ type Key = (String, String, String);
 /// The file cannot be read or written, or is no baseline.
 pub(super) fn baseline(ctx: &Context, file: &Path, renew: bool, faults: &mut Vec<Faulty>) -> Result<Finding, RunError> {
     let path = ctx.at_cwd(file);
+    crate::course::check_regular(&path)?;
     let at = Location::file(ctx.repo_path(&path));
     if renew || !path.exists() {
         let count = faults.len();

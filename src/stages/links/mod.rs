@@ -39,7 +39,7 @@ use std::io::Write;
 /// # Errors
 /// A fault of usage: nothing was checked.
 pub fn run(ctx: &Context, args: &LinksArgs) -> Result<Outcome, RunError> {
-    let scope = Scope::new(ctx, args)?;
+    let mut scope = Scope::new(ctx, args)?;
     let accepted = Accepted::new(&ctx.settings.links.ignore)?;
     if let Some(failed) = prepare(ctx, args)? {
         return Ok(Outcome::ran(1, Summary::new(), Vec::new(), vec![failed]));
@@ -49,7 +49,12 @@ pub fn run(ctx: &Context, args: &LinksArgs) -> Result<Outcome, RunError> {
         return without_scan(ctx, args, &scope, mirror);
     }
     let mut survey = Survey::take(ctx, args, &scope, &accepted)?;
-    if survey.sources.is_empty() {
+    scope.check_named(ctx, &survey.world)?;
+    let mut findings = scope.notes();
+    let closed = scope.unreadable(ctx, &survey.world.tree);
+    let folders = closed.len();
+    findings.extend(closed);
+    if survey.sources.is_empty() && findings.is_empty() {
         return Ok(Outcome::skipped(Localized::both(
             "there is no Markdown file and no notebook to check",
             "没有可检查的 Markdown 文件或 Notebook",
@@ -59,7 +64,6 @@ pub fn run(ctx: &Context, args: &LinksArgs) -> Result<Outcome, RunError> {
     if fixed > 0 && !args.dry_run {
         survey = Survey::take(ctx, args, &scope, &accepted)?;
     }
-    let mut findings = scope.notes(ctx);
     if mirror {
         findings.extend(mirror::compare(&survey.world, &ctx.settings.links, &survey.checked.faults));
     }
@@ -75,10 +79,14 @@ pub fn run(ctx: &Context, args: &LinksArgs) -> Result<Outcome, RunError> {
         findings.extend(accepted.unused(ctx));
     }
     let mut summary = survey.summary();
+    let unreadable = survey.checked.unreadable.len() + folders;
+    if unreadable > 0 {
+        summary.set("unreadable", unreadable);
+    }
     if args.fix {
         summary.set(if args.dry_run { "fixable" } else { "fixed" }, fixed);
     }
-    Ok(Outcome::ran(survey.sources.len(), summary, Vec::new(), findings))
+    Ok(Outcome::ran(survey.checked.read, summary, Vec::new(), findings))
 }
 
 /// Converts and builds, where that was asked for. A command that fails is a finding, and
@@ -163,7 +171,7 @@ impl Survey {
 
     fn summary(&self) -> Summary {
         Summary::new()
-            .with("files", self.sources.len())
+            .with("files", self.checked.read)
             .with("links", self.checked.links)
             .with("external", self.checked.external)
     }
@@ -201,6 +209,8 @@ fn world(ctx: &Context, args: &LinksArgs, scope: &Scope) -> Result<World, RunErr
 /// What was found in the sources.
 #[derive(Debug, Default)]
 struct Checked {
+    /// Sources that could be read: what was not read was not judged.
+    read: usize,
     links: usize,
     external: usize,
     faults: Vec<Faulty>,
@@ -228,6 +238,7 @@ struct Faulty {
 
 impl Checked {
     fn take(&mut self, other: Checked) {
+        self.read += other.read;
         self.links += other.links;
         self.external += other.external;
         self.faults.extend(other.faults);
@@ -288,6 +299,8 @@ fn check_source(world: &World, source: usize) -> Checked {
     let document = world.document(source);
     if document.fault.is_some() {
         checked.unreadable.push(source);
+    } else {
+        checked.read = 1;
     }
     for link in &document.links {
         // Front matter is only read by the site.

@@ -2,7 +2,7 @@
 //! with the disk, which on some systems takes `README.md` for `Readme.md`.
 
 use super::read::SourceKind;
-use crate::course::Context;
+use crate::course::{Context, Unreadable};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,8 @@ pub(super) struct Tree {
     nodes: HashMap<String, Node>,
     /// Sorted by path.
     pub(super) sources: Vec<Source>,
+    /// Folders that could not be entered, sorted by path.
+    pub(super) unreadable: Vec<Unreadable>,
     folded: OnceLock<HashMap<String, Vec<String>>>,
     names: OnceLock<HashMap<String, Vec<String>>>,
 }
@@ -60,8 +62,8 @@ fn is_skipped(entry: &DirEntry) -> bool {
 }
 
 /// Everything below the root that is not ignored, in no order.
-fn walk(root: &Path) -> Vec<(PathBuf, Option<Node>)> {
-    let found: Mutex<Vec<(PathBuf, Option<Node>)>> = Mutex::default();
+fn walk(root: &Path) -> Seen {
+    let found: Mutex<Seen> = Mutex::default();
     let walker = WalkBuilder::new(root)
         .hidden(false)
         .ignore(false)
@@ -72,11 +74,16 @@ fn walk(root: &Path) -> Vec<(PathBuf, Option<Node>)> {
         .threads(std::thread::available_parallelism().map_or(2, usize::from).min(4))
         .build_parallel();
     walker.run(|| {
-        let mut batch = Batch { found: Vec::new(), into: &found };
+        let mut batch = Batch { found: Seen::default(), into: &found };
         Box::new(move |entry| {
-            if let Ok(entry) = entry
-                && entry.depth() > 0
-            {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    batch.found.unreadable.extend(Unreadable::of(&error));
+                    return WalkState::Continue;
+                }
+            };
+            if entry.depth() > 0 {
                 let kind = entry.file_type();
                 let node = match kind {
                     Some(kind) if kind.is_dir() => Some(Node::Folder),
@@ -84,7 +91,7 @@ fn walk(root: &Path) -> Vec<(PathBuf, Option<Node>)> {
                     Some(kind) if kind.is_file() => Some(Node::File),
                     _ => None,
                 };
-                batch.found.push((entry.into_path(), node));
+                batch.found.entries.push((entry.into_path(), node));
             }
             WalkState::Continue
         })
@@ -92,15 +99,24 @@ fn walk(root: &Path) -> Vec<(PathBuf, Option<Node>)> {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Entries of one thread, handed over when it ends.
+/// What a walk saw.
+#[derive(Default)]
+struct Seen {
+    entries: Vec<(PathBuf, Option<Node>)>,
+    unreadable: Vec<Unreadable>,
+}
+
+/// What one thread saw, handed over when it ends.
 struct Batch<'a> {
-    found: Vec<(PathBuf, Option<Node>)>,
-    into: &'a Mutex<Vec<(PathBuf, Option<Node>)>>,
+    found: Seen,
+    into: &'a Mutex<Seen>,
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        self.into.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.found);
+        let mut into = self.into.lock().unwrap_or_else(PoisonError::into_inner);
+        into.entries.append(&mut self.found.entries);
+        into.unreadable.append(&mut self.found.unreadable);
     }
 }
 
@@ -110,7 +126,10 @@ impl Tree {
     pub(super) fn walk(ctx: &Context, extra: &[PathBuf]) -> Self {
         let mut tree = Tree::default();
         tree.nodes.insert(String::new(), Node::Folder);
-        for (file, node) in walk(&ctx.root) {
+        let seen = walk(&ctx.root);
+        tree.unreadable = seen.unreadable;
+        tree.unreadable.sort();
+        for (file, node) in seen.entries {
             if let Some(node) = node {
                 tree.insert(ctx.repo_path(&file).as_str().to_owned(), file, node);
             }

@@ -1,7 +1,7 @@
 //! Which files are judged.
 
 use crate::cli::StaticArgs;
-use crate::course::{Context, Excludes, FileKind, walk};
+use crate::course::{Context, Excludes, FileKind, check_regular, may_be_file, walk};
 use crate::error::RunError;
 use crate::model::{Finding, Localized, Location};
 use crate::rules;
@@ -31,7 +31,9 @@ pub(super) fn select(ctx: &Context, args: &StaticArgs) -> Result<Selection, RunE
         }
     } else {
         if ctx.projects.is_empty() {
-            files.extend(walk(&ctx.root, &ctx.root, &ctx.excludes, |path| FileKind::of(path).is_some()));
+            let walked = walk(&ctx.root, &ctx.root, &ctx.excludes, |path| FileKind::of(path).is_some());
+            files.extend(walked.files);
+            notes.extend(walked.unreadable.iter().map(|folder| folder.finding(&ctx.root)));
         } else {
             projects(ctx, &mut files, &mut notes);
         }
@@ -60,6 +62,7 @@ fn named_path(
         notes.push(note(&path));
         return Ok(());
     }
+    check_regular(&path)?;
     let is_source = |path: &Path| FileKind::of(path).is_some();
     if path.is_file() {
         if !is_source(&path) {
@@ -78,8 +81,9 @@ fn named_path(
         return Ok(());
     }
     let found = walk(&ctx.root, &path, &ctx.excludes, is_source);
-    if found.is_empty() {
-        if walk(&ctx.root, &path, &Excludes::default(), is_source).is_empty() {
+    notes.extend(found.unreadable.iter().map(|folder| folder.finding(&ctx.root)));
+    if found.files.is_empty() && found.unreadable.is_empty() {
+        if walk(&ctx.root, &path, &Excludes::default(), is_source).files.is_empty() {
             return Err(RunError::usage(
                 Localized::both(
                     format!("{shown} holds no Python file and no notebook"),
@@ -93,7 +97,7 @@ fn named_path(
         }
         notes.push(note(&path));
     }
-    files.extend(found);
+    files.extend(found.files);
     Ok(())
 }
 
@@ -115,7 +119,7 @@ fn tidy(path: &Path) -> PathBuf {
 fn projects(ctx: &Context, files: &mut BTreeSet<PathBuf>, notes: &mut Vec<Finding>) {
     for project in ctx.chosen_projects().filter(|project| !project.notebook.is_empty()) {
         let path = ctx.at_root(&project.notebook);
-        if path.is_file() {
+        if may_be_file(&path) {
             files.insert(path);
         } else {
             let at = Location::file(ctx.repo_path(&path));
@@ -133,7 +137,7 @@ fn tools(ctx: &Context, files: &mut BTreeSet<PathBuf>, notes: &mut Vec<Finding>)
         if ctx.excludes.matches(&ctx.repo_path(&path)) {
             continue;
         }
-        if path.is_file() {
+        if may_be_file(&path) {
             files.insert(path);
         } else if listed_by_user {
             notes.push(Finding::new(&rules::static_checks::TOOL_MISSING, Location::file(ctx.repo_path(&path))));
