@@ -275,6 +275,60 @@ fn an_incomplete_set_is_not_merged(#[case] reports: &[&str], #[case] told: &str)
     assert!(said.contains(told), "{said}");
 }
 
+/// A self-contained notebook of one cell.
+fn inline(code: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let cell = serde_json::json!({
+        "cell_type": "code", "id": "a", "metadata": {}, "source": code, "outputs": [], "execution_count": null,
+    });
+    let notebook = serde_json::json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    fs::write(folder.path().join("nb.ipynb"), notebook.to_string()).unwrap();
+    folder
+}
+
+/// One notebook with options and variables: exit code, verdict, all messages and helps.
+fn run_inline(folder: &Path, options: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
+    let mut command = verify(folder);
+    command.args(["answers", "--mode", "inline", "nb.ipynb", "--no-progress"]).args(options);
+    command.envs(variables.iter().copied()).timeout(std::time::Duration::from_secs(100));
+    let (code, report) = report(command);
+    let verdict = judged(&report)[0].1.clone();
+    let told: Vec<String> = findings(&report, Some("error"))
+        .map(|finding| format!("{} {}", finding["message"].as_str().unwrap(), finding["help"]))
+        .collect();
+    (code, verdict, told.join("\n"))
+}
+
+/// Whatever stands in an error, it is told as what it is.
+#[rstest]
+#[case::lone_surrogate("raise AssertionError('<half> of a pair')", "AssertionError: \\ud800 of a pair")]
+#[case::raised_from(
+    "try:\n    raise ValueError('<half>')\nexcept ValueError as e:\n    raise KeyError(1) from e",
+    "ValueError: \\ud800"
+)]
+#[case::module_that_is_no_text("e = ModuleNotFoundError('gone')\ne.name = object()\nraise e", "object object")]
+#[case::place_that_is_none("e = SyntaxError('bad')\ne.filename = []\nraise e", "SyntaxError: bad")]
+#[case::module_of_a_class("raise type('E', (ValueError,), {'__module__': 5})('odd')", "E: odd")]
+#[case::long_name("raise type('E' * 100000, (ValueError,), {})('odd')", "EEEE")]
+fn an_odd_error_is_told_all_the_same(#[case] code: &str, #[case] told: &str) {
+    let folder = inline(&code.replace("<half>", r"\ud800"));
+    let (exit, verdict, messages) = run_inline(folder.path(), &["--timeout", "20"], &[]);
+    assert_eq!(exit, 1, "{messages}");
+    assert_ne!(verdict, "timeout", "{messages}");
+    assert!(messages.contains(told), "{messages}");
+}
+
+/// The fork server must not lose its first word either: it would be waited for.
+#[test]
+fn an_odd_error_of_a_shared_module_is_told() {
+    let folder = inline("import shared");
+    fs::copy(folder.path().join("nb.ipynb"), folder.path().join("other.ipynb")).unwrap();
+    fs::write(folder.path().join("shared.py"), r"raise ValueError('\ud800 of a pair')").unwrap();
+    let (exit, _, messages) = run_inline(folder.path(), &["other.ipynb"], &[]);
+    assert_eq!(exit, 1, "{messages}");
+    assert!(messages.contains(r"ValueError: \ud800 of a pair"), "{messages}");
+}
+
 /// An interrupt, polite or not, leaves no process and no scratch folder.
 #[cfg(target_os = "linux")]
 #[rstest]
