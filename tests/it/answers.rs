@@ -329,6 +329,40 @@ fn an_odd_error_of_a_shared_module_is_told() {
     assert!(messages.contains(r"ValueError: \ud800 of a pair"), "{messages}");
 }
 
+#[cfg(unix)]
+#[rstest]
+#[case::endless_output("exec yes", "is not a usable Python 3")]
+#[case::endless_line("exec cat /dev/zero", "is not a usable Python 3")]
+#[case::something_else("echo hello", "is not a usable Python 3")]
+#[case::failing("exit 3", "is not a usable Python 3 (exit status: 3)")]
+fn a_program_that_is_no_python_is_said_to_be_none(#[case] script: &str, #[case] told: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = inline("assert True");
+    let program = folder.path().join("odd");
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let (exit, verdict, messages) = run_inline(folder.path(), &["--python", "./odd"], &[]);
+    assert_eq!((exit, verdict.as_str()), (1, "error"), "{messages}");
+    assert!(messages.contains(told), "{messages}");
+    let output = verify(folder.path()).args(["static", "nb.ipynb", "--python", "./odd"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("is no Python interpreter"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn without_a_path_the_interpreter_is_found_where_systems_have_it_or_path_is_named() {
+    let folder = inline("assert True");
+    let mut command = verify(folder.path());
+    command.env_clear().args(["answers", "--mode", "inline", "nb.ipynb", "--no-progress"]);
+    let (code, report) = report(command);
+    let told: Vec<String> = findings(&report, Some("error")).map(|finding| finding["message"].to_string()).collect();
+    let found = ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|bin| Path::new(bin).join("python3").exists());
+    assert_eq!(code, i32::from(!found), "{told:?}");
+    assert!(found || told.iter().any(|text| text.contains("PATH is empty")), "{told:?}");
+}
+
 /// An interrupt, polite or not, leaves no process and no scratch folder.
 #[cfg(target_os = "linux")]
 #[rstest]

@@ -295,7 +295,7 @@ fn run_all(ctx: &Context, args: &AnswersArgs, jobs: &[Job<'_>], findings: &mut V
 fn refused(refusal: &Refusal) -> Finding {
     let at = Location::file(RepoPath::new("."));
     match refusal {
-        Refusal::Python(cause) => Finding::new(&table::NO_PYTHON, at).arg("cause", cause),
+        Refusal::Python(cause) => Finding::new(&table::NO_PYTHON, at).arg("cause", cause.clone()),
         Refusal::Walls(en, zh) => Finding::new(&table::SANDBOX_UNAVAILABLE, at).arg("what", Localized::both(*en, *zh)),
         Refusal::Io(error) => Finding::new(&rules::run::UNREADABLE, at).arg("cause", error.to_string()),
     }
