@@ -330,26 +330,35 @@ fn held(walls: &Walls) -> Localized {
     Localized::both(format!("{write}; {network}"), format!("{write_zh}；{network_zh}"))
 }
 
+/// Does `work` on `workers` threads, this one among them: where the system gives no more
+/// threads, those that there are do it all.
+fn on_threads(workers: usize, work: &(impl Fn() + Sync)) {
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+}
+
 /// Runs the jobs on `workers` threads. The result is in the order of the jobs, whatever
 /// the workers do; a job that an interrupt left out has none.
 fn work(ctx: &Context, runner: &Runner<'_>, jobs: &[Job<'_>], workers: usize) -> Vec<Option<Done>> {
     let phase = ctx.progress.start("answers", jobs.len() as u64);
     let results: Vec<Mutex<Option<Done>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while !ctx.cancel.is_set() {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { break };
-                    let done = one(ctx, runner, index, job);
-                    if ctx.cancel.is_set() {
-                        break;
-                    }
-                    phase.step(&format!("{} {}", job.target.path, done.verdict.status.name()));
-                    *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
-                }
-            });
+    on_threads(workers, &|| {
+        while !ctx.cancel.is_set() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { break };
+            let done = one(ctx, runner, index, job);
+            if ctx.cancel.is_set() {
+                break;
+            }
+            phase.step(&format!("{} {}", job.target.path, done.verdict.status.name()));
+            *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         }
     });
     results.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
