@@ -363,6 +363,18 @@ fn without_a_path_the_interpreter_is_found_where_systems_have_it_or_path_is_name
     assert!(found || told.iter().any(|text| text.contains("PATH is empty")), "{told:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_named_like_a_notebook_is_a_fault_of_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    nix::unistd::mkfifo(&folder.path().join("f.ipynb"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = verify(folder.path());
+    let output = command.args(["answers", "f.ipynb"]).timeout(std::time::Duration::from_secs(20)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("f.ipynb is no regular file"), "{said}");
+}
+
 /// An interrupt, polite or not, leaves no process and no scratch folder.
 #[cfg(target_os = "linux")]
 #[rstest]
