@@ -363,6 +363,23 @@ fn without_a_path_the_interpreter_is_found_where_systems_have_it_or_path_is_name
     assert!(found || told.iter().any(|text| text.contains("PATH is empty")), "{told:?}");
 }
 
+#[test]
+fn a_temporary_folder_that_is_not_there_is_named() {
+    let folder = inline("assert True");
+    let (exit, _, messages) = run_inline(folder.path(), &[], &[("TMPDIR", "/nonexistent-folder")]);
+    assert_eq!(exit, 1);
+    assert!(messages.contains("/nonexistent-folder") && messages.contains("set TMPDIR"), "{messages}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_memory_is_named_where_it_strikes() {
+    let folder = inline("block = bytearray(500 << 20)\nassert block");
+    let (exit, _, messages) = run_inline(folder.path(), &["--memory", "64"], &[]);
+    assert_eq!(exit, 1);
+    assert!(messages.contains("MemoryError") && messages.contains("may use 64 MiB"), "{messages}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_named_like_a_notebook_is_a_fault_of_usage() {

@@ -297,7 +297,9 @@ fn refused(refusal: &Refusal) -> Finding {
     match refusal {
         Refusal::Python(cause) => Finding::new(&table::NO_PYTHON, at).arg("cause", cause.clone()),
         Refusal::Walls(en, zh) => Finding::new(&table::SANDBOX_UNAVAILABLE, at).arg("what", Localized::both(*en, *zh)),
-        Refusal::Io(error) => Finding::new(&rules::run::UNREADABLE, at).arg("cause", error.to_string()),
+        Refusal::Io(error) => Finding::new(&table::NO_SCRATCH, at)
+            .arg("folder", std::env::temp_dir().display().to_string())
+            .arg("cause", error.to_string()),
     }
 }
 
@@ -367,8 +369,14 @@ fn work(ctx: &Context, runner: &Runner<'_>, jobs: &[Job<'_>], workers: usize) ->
 fn one(_ctx: &Context, runner: &Runner<'_>, index: usize, job: &Job<'_>) -> Done {
     let Ok(plan) = &job.plan else { return without_run(job) };
     let began = Instant::now();
-    let case =
-        Case { path: &job.target.path, mode: job.mode, plan, timeout: job.target.timeout, walled: runner.walled() };
+    let case = Case {
+        path: &job.target.path,
+        mode: job.mode,
+        plan,
+        timeout: job.target.timeout,
+        walled: runner.walled(),
+        memory: runner.memory,
+    };
     let verdict = match runner.run(index, job.target, plan) {
         Ok((run, left)) => {
             let mut verdict = case.judge(&run);

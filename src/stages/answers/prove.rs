@@ -84,7 +84,14 @@ fn passes(runner: &Runner<'_>, number: usize, trial: &Trial<'_>) -> bool {
     let mode = if trial.mutant.is_some() { Mode::Answer } else { Mode::Question };
     let mut target = trial.job.target.clone();
     target.timeout = trial.timeout;
-    let case = Case { path: &target.path, mode, plan: &trial.plan, timeout: trial.timeout, walled: runner.walled() };
+    let case = Case {
+        path: &target.path,
+        mode,
+        plan: &trial.plan,
+        timeout: trial.timeout,
+        walled: runner.walled(),
+        memory: runner.memory,
+    };
     runner.run(number, &target, &trial.plan).is_ok_and(|(run, _)| case.judge(&run).status == ItemStatus::Pass)
 }
 
