@@ -1,7 +1,12 @@
 //! What this machine has, as facts: an absent GPU is a fact, not a fault.
 
+use crate::process::ask;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long an interpreter may take to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A GPU as NVML describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,14 +56,16 @@ pub fn on_path(program: &str) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
+/// Whether a file can be run.
 #[cfg(unix)]
-fn is_program(path: &Path) -> bool {
+pub fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
+/// Whether a file can be run.
 #[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
+pub fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
@@ -69,21 +76,16 @@ pub fn python() -> Option<PathBuf> {
 
 /// `3.11.7`, if the program is Python 3.
 pub fn python_version(path: &Path) -> Option<String> {
-    let output = Command::new(path).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let (_, text) = ask(Command::new(path).arg("--version"), PATIENCE, || false).ok()?;
+    let text = String::from_utf8_lossy(&text);
     text.trim().strip_prefix("Python ").filter(|version| version.starts_with('3')).map(str::to_owned)
 }
 
 /// Whether an interpreter has a top-level module; it is looked up, not imported.
 pub fn has_module(python: &Path, module: &str) -> bool {
     const LOOK: &str = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
-    Command::new(python)
-        .args(["-c", LOOK, module])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    let asked = ask(Command::new(python).args(["-c", LOOK, module]), PATIENCE, || false);
+    asked.is_ok_and(|(status, _)| status.success())
 }
 
 /// Bytes free for us where `folder` is; its nearest existing ancestor counts.

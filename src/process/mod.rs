@@ -1,6 +1,7 @@
 //! Other people's processes: started by a guardian that outlives us just long enough to
 //! stop them. Only this module, the answers stage and the provisioner start programs.
 
+mod ask;
 mod guarded;
 #[cfg(unix)]
 mod guardian;
@@ -11,6 +12,7 @@ pub mod proc_tree;
 mod protocol;
 mod sweeper;
 
+pub use ask::ask;
 pub use guarded::{Exit, Guarded, State, StopKind, Stopped};
 pub use log::{Redactor, clean_log};
 pub use protocol::LaunchSpec;

@@ -161,6 +161,13 @@ super::rules! {
         why: "Without an interpreter no answer can be run, and what was not run cannot pass."
            / "没有解释器就无法运行答案，没有运行就不能算通过。";
     }
+    NO_SCRATCH = "answers/no-scratch" Error {
+        message: "no scratch folder can be made in the temporary folder {folder}: {cause}"
+               / "无法在临时目录 {folder} 中创建工作目录：{cause}";
+        help: "set TMPDIR to a folder that exists and can be written" / "请把 TMPDIR 设为存在且可写的目录";
+        why: "Notebooks run in a scratch folder, so that they leave the repository as it was; without one nothing was run."
+           / "笔记本在临时工作目录中运行，以保持仓库原样；没有该目录就什么也没有运行。";
+    }
     INTERPRETER_FAILED = "answers/interpreter-failed" Error {
         message: "the interpreter ended before the first cell: {how}" / "解释器在第一个单元格之前就退出了：{how}";
         help: "run `python -c pass` with the same interpreter" / "请用同一个解释器运行 `python -c pass` 试试";

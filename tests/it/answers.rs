@@ -275,6 +275,123 @@ fn an_incomplete_set_is_not_merged(#[case] reports: &[&str], #[case] told: &str)
     assert!(said.contains(told), "{said}");
 }
 
+/// A self-contained notebook of one cell.
+fn inline(code: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let cell = serde_json::json!({
+        "cell_type": "code", "id": "a", "metadata": {}, "source": code, "outputs": [], "execution_count": null,
+    });
+    let notebook = serde_json::json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    fs::write(folder.path().join("nb.ipynb"), notebook.to_string()).unwrap();
+    folder
+}
+
+/// One notebook with options and variables: exit code, verdict, all messages and helps.
+fn run_inline(folder: &Path, options: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
+    let mut command = verify(folder);
+    command.args(["answers", "--mode", "inline", "nb.ipynb", "--no-progress"]).args(options);
+    command.envs(variables.iter().copied()).timeout(std::time::Duration::from_secs(100));
+    let (code, report) = report(command);
+    let verdict = judged(&report)[0].1.clone();
+    let told: Vec<String> = findings(&report, Some("error"))
+        .map(|finding| format!("{} {}", finding["message"].as_str().unwrap(), finding["help"]))
+        .collect();
+    (code, verdict, told.join("\n"))
+}
+
+/// Whatever stands in an error, it is told as what it is.
+#[rstest]
+#[case::lone_surrogate("raise AssertionError('<half> of a pair')", "AssertionError: \\ud800 of a pair")]
+#[case::raised_from(
+    "try:\n    raise ValueError('<half>')\nexcept ValueError as e:\n    raise KeyError(1) from e",
+    "ValueError: \\ud800"
+)]
+#[case::module_that_is_no_text("e = ModuleNotFoundError('gone')\ne.name = object()\nraise e", "object object")]
+#[case::place_that_is_none("e = SyntaxError('bad')\ne.filename = []\nraise e", "SyntaxError: bad")]
+#[case::module_of_a_class("raise type('E', (ValueError,), {'__module__': 5})('odd')", "E: odd")]
+#[case::long_name("raise type('E' * 100000, (ValueError,), {})('odd')", "EEEE")]
+fn an_odd_error_is_told_all_the_same(#[case] code: &str, #[case] told: &str) {
+    let folder = inline(&code.replace("<half>", r"\ud800"));
+    let (exit, verdict, messages) = run_inline(folder.path(), &["--timeout", "20"], &[]);
+    assert_eq!(exit, 1, "{messages}");
+    assert_ne!(verdict, "timeout", "{messages}");
+    assert!(messages.contains(told), "{messages}");
+}
+
+/// The fork server must not lose its first word either: it would be waited for.
+#[test]
+fn an_odd_error_of_a_shared_module_is_told() {
+    let folder = inline("import shared");
+    fs::copy(folder.path().join("nb.ipynb"), folder.path().join("other.ipynb")).unwrap();
+    fs::write(folder.path().join("shared.py"), r"raise ValueError('\ud800 of a pair')").unwrap();
+    let (exit, _, messages) = run_inline(folder.path(), &["other.ipynb"], &[]);
+    assert_eq!(exit, 1, "{messages}");
+    assert!(messages.contains(r"ValueError: \ud800 of a pair"), "{messages}");
+}
+
+#[cfg(unix)]
+#[rstest]
+#[case::endless_output("exec yes", "is not a usable Python 3")]
+#[case::endless_line("exec cat /dev/zero", "is not a usable Python 3")]
+#[case::something_else("echo hello", "is not a usable Python 3")]
+#[case::failing("exit 3", "is not a usable Python 3 (exit status: 3)")]
+fn a_program_that_is_no_python_is_said_to_be_none(#[case] script: &str, #[case] told: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = inline("assert True");
+    let program = folder.path().join("odd");
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let (exit, verdict, messages) = run_inline(folder.path(), &["--python", "./odd"], &[]);
+    assert_eq!((exit, verdict.as_str()), (1, "error"), "{messages}");
+    assert!(messages.contains(told), "{messages}");
+    let output = verify(folder.path()).args(["static", "nb.ipynb", "--python", "./odd"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("is no Python interpreter"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn without_a_path_the_interpreter_is_found_where_systems_have_it_or_path_is_named() {
+    let folder = inline("assert True");
+    let mut command = verify(folder.path());
+    command.env_clear().args(["answers", "--mode", "inline", "nb.ipynb", "--no-progress"]);
+    let (code, report) = report(command);
+    let told: Vec<String> = findings(&report, Some("error")).map(|finding| finding["message"].to_string()).collect();
+    let found = ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|bin| Path::new(bin).join("python3").exists());
+    assert_eq!(code, i32::from(!found), "{told:?}");
+    assert!(found || told.iter().any(|text| text.contains("PATH is empty")), "{told:?}");
+}
+
+#[test]
+fn a_temporary_folder_that_is_not_there_is_named() {
+    let folder = inline("assert True");
+    let (exit, _, messages) = run_inline(folder.path(), &[], &[("TMPDIR", "/nonexistent-folder")]);
+    assert_eq!(exit, 1);
+    assert!(messages.contains("/nonexistent-folder") && messages.contains("set TMPDIR"), "{messages}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_memory_is_named_where_it_strikes() {
+    let folder = inline("block = bytearray(500 << 20)\nassert block");
+    let (exit, _, messages) = run_inline(folder.path(), &["--memory", "64"], &[]);
+    assert_eq!(exit, 1);
+    assert!(messages.contains("MemoryError") && messages.contains("may use 64 MiB"), "{messages}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_named_like_a_notebook_is_a_fault_of_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    nix::unistd::mkfifo(&folder.path().join("f.ipynb"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = verify(folder.path());
+    let output = command.args(["answers", "f.ipynb"]).timeout(std::time::Duration::from_secs(20)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("f.ipynb is no regular file"), "{said}");
+}
+
 /// An interrupt, polite or not, leaves no process and no scratch folder.
 #[cfg(target_os = "linux")]
 #[rstest]

@@ -64,8 +64,12 @@ pub(super) fn run_fresh(launch: &Launch, watch: &Watch<'_>) -> io::Result<(Run, 
         .stderr(Stdio::piped())
         .spawn()?;
     let kept = Arc::new(Mutex::new(Output::default()));
-    listen(child.stdout.take(), &kept);
-    listen(child.stderr.take(), &kept);
+    let listening = listen(child.stdout.take(), &kept).and_then(|()| listen(child.stderr.take(), &kept));
+    if let Err(error) = listening {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(error);
+    }
     let mut reader = Reader::new(watch.nonce);
     let end = follow(&mut child, File::open(&channel)?, &mut reader, watch);
     let _ = child.kill();
@@ -97,12 +101,13 @@ fn follow(child: &mut Child, mut channel: File, reader: &mut Reader, watch: &Wat
 }
 
 /// Reads until the pipe ends; a process that outlives the notebook keeps only this thread.
-fn listen(pipe: Option<impl Read + Send + 'static>, kept: &Arc<Mutex<Output>>) {
-    let (Some(mut pipe), kept) = (pipe, Arc::clone(kept)) else { return };
-    std::thread::spawn(move || {
+fn listen(pipe: Option<impl Read + Send + 'static>, kept: &Arc<Mutex<Output>>) -> io::Result<()> {
+    let (Some(mut pipe), kept) = (pipe, Arc::clone(kept)) else { return Ok(()) };
+    std::thread::Builder::new().spawn(move || {
         let mut buffer = [0; 1 << 16];
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
             kept.lock().unwrap_or_else(PoisonError::into_inner).feed(&buffer[..count]);
         }
-    });
+    })?;
+    Ok(())
 }

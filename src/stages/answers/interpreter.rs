@@ -1,13 +1,22 @@
 //! The Python that runs notebooks: found, asked what it has, started in a clean environment.
 
+use crate::backend::doctor::is_program;
+use crate::interrupt::Cancel;
+use crate::model::{Lang, Localized};
+use crate::process::ask;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 /// The program that runs in the child.
 pub(super) const DRIVER: &str = include_str!("script/driver.py");
+
+/// How long it may take to say what it has.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A working interpreter.
 #[derive(Debug, Clone)]
@@ -61,40 +70,79 @@ pub(super) fn find(
     driver: &Path,
     asks: Vec<Ask>,
     environment: &[(OsString, OsString)],
-) -> Result<Interpreter, String> {
+    cancel: &Cancel,
+) -> Result<Interpreter, Localized> {
     let query = run_folder.join("query.json");
-    let text = serde_json::to_vec(&Query { asks: &asks }).map_err(|error| error.to_string())?;
-    std::fs::write(&query, text).map_err(|error| error.to_string())?;
+    let text = serde_json::to_vec(&Query { asks: &asks }).map_err(|error| Localized::from(error.to_string()))?;
+    std::fs::write(&query, text).map_err(|error| Localized::from(error.to_string()))?;
     let candidates: Vec<PathBuf> = match named {
         Some(path) => vec![path.to_path_buf()],
         None => ["python3", "python"].map(PathBuf::from).to_vec(),
     };
     let mut causes = Vec::new();
     for candidate in candidates {
-        let output = Command::new(&candidate)
+        let program = resolve(&candidate, environment);
+        let mut command = Command::new(&program);
+        command
             .arg(driver)
             .arg("probe")
             .arg(&query)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(run_folder)
-            .stdin(Stdio::null())
-            .output();
-        match output {
-            Ok(output) => match serde_json::from_slice::<Answer>(&output.stdout) {
-                Ok(answer) if is_recent(&answer.version) => return Ok(interpreter(answer, asks)),
-                Ok(answer) => causes.push(format!("{} is Python {}", candidate.display(), answer.version)),
-                Err(_) => causes.push(format!("{} does not start ({})", candidate.display(), output.status)),
+            .current_dir(run_folder);
+        let shown = candidate.display();
+        match ask(&mut command, PATIENCE, || cancel.is_set()) {
+            Ok((status, text)) => match serde_json::from_slice::<Answer>(&text) {
+                Ok(answer) if is_recent(&answer.version) => return Ok(interpreter(program, answer, asks)),
+                Ok(answer) => causes.push(Localized::both(
+                    format!("{shown} is Python {}", answer.version),
+                    format!("{shown} 的版本是 Python {}", answer.version),
+                )),
+                Err(_) => causes.push(unusable(&candidate, &status.to_string())),
             },
-            Err(error) => causes.push(format!("{}: {error}", candidate.display())),
+            Err(error) => causes.push(not_run(&candidate, &error, environment)),
         }
     }
-    Err(causes.join("; "))
+    let all = |lang, between| causes.iter().map(|cause| cause.get(lang)).collect::<Vec<_>>().join(between);
+    Err(Localized::both(all(Lang::En, "; "), all(Lang::Zh, "；")))
 }
 
-fn interpreter(answer: Answer, asks: Vec<Ask>) -> Interpreter {
+fn unusable(candidate: &Path, how: &str) -> Localized {
+    let shown = candidate.display();
+    Localized::both(
+        format!("{shown} is not a usable Python 3 ({how})"),
+        format!("{shown} 不是可用的 Python 3（{how}）"),
+    )
+}
+
+fn not_run(candidate: &Path, error: &io::Error, environment: &[(OsString, OsString)]) -> Localized {
+    let shown = candidate.display();
+    if error.kind() != io::ErrorKind::NotFound {
+        return unusable(candidate, &error.to_string());
+    }
+    if candidate.components().count() == 1 && get(environment, "PATH").is_none_or(OsStr::is_empty) {
+        return Localized::both(format!("{shown} is not found: PATH is empty"), format!("找不到 {shown}：PATH 为空"));
+    }
+    Localized::both(format!("{shown} is not found"), format!("找不到 {shown}"))
+}
+
+/// Where systems look for programs when nobody set PATH.
+const USUAL_FOLDERS: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The absolute path of a bare name: an interpreter that was started by its name cannot
+/// always tell where it lies.
+fn resolve(candidate: &Path, environment: &[(OsString, OsString)]) -> PathBuf {
+    if candidate.components().count() > 1 {
+        return candidate.to_path_buf();
+    }
+    let folders = get(environment, "PATH").filter(|path| !path.is_empty()).unwrap_or(OsStr::new(USUAL_FOLDERS));
+    let found = std::env::split_paths(folders).map(|folder| folder.join(candidate)).find(|path| is_program(path));
+    found.unwrap_or_else(|| candidate.to_path_buf())
+}
+
+fn interpreter(program: PathBuf, answer: Answer, asks: Vec<Ask>) -> Interpreter {
     Interpreter {
-        executable: answer.executable,
+        executable: if answer.executable.as_os_str().is_empty() { program } else { answer.executable },
         user_base: answer.user_base,
         modules: asks.into_iter().zip(answer.found).collect(),
     }

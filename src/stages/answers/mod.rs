@@ -295,9 +295,11 @@ fn run_all(ctx: &Context, args: &AnswersArgs, jobs: &[Job<'_>], findings: &mut V
 fn refused(refusal: &Refusal) -> Finding {
     let at = Location::file(RepoPath::new("."));
     match refusal {
-        Refusal::Python(cause) => Finding::new(&table::NO_PYTHON, at).arg("cause", cause),
+        Refusal::Python(cause) => Finding::new(&table::NO_PYTHON, at).arg("cause", cause.clone()),
         Refusal::Walls(en, zh) => Finding::new(&table::SANDBOX_UNAVAILABLE, at).arg("what", Localized::both(*en, *zh)),
-        Refusal::Io(error) => Finding::new(&rules::run::UNREADABLE, at).arg("cause", error.to_string()),
+        Refusal::Io(error) => Finding::new(&table::NO_SCRATCH, at)
+            .arg("folder", std::env::temp_dir().display().to_string())
+            .arg("cause", error.to_string()),
     }
 }
 
@@ -330,26 +332,35 @@ fn held(walls: &Walls) -> Localized {
     Localized::both(format!("{write}; {network}"), format!("{write_zh}；{network_zh}"))
 }
 
+/// Does `work` on `workers` threads, this one among them: where the system gives no more
+/// threads, those that there are do it all.
+fn on_threads(workers: usize, work: &(impl Fn() + Sync)) {
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+}
+
 /// Runs the jobs on `workers` threads. The result is in the order of the jobs, whatever
 /// the workers do; a job that an interrupt left out has none.
 fn work(ctx: &Context, runner: &Runner<'_>, jobs: &[Job<'_>], workers: usize) -> Vec<Option<Done>> {
     let phase = ctx.progress.start("answers", jobs.len() as u64);
     let results: Vec<Mutex<Option<Done>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while !ctx.cancel.is_set() {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { break };
-                    let done = one(ctx, runner, index, job);
-                    if ctx.cancel.is_set() {
-                        break;
-                    }
-                    phase.step(&format!("{} {}", job.target.path, done.verdict.status.name()));
-                    *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
-                }
-            });
+    on_threads(workers, &|| {
+        while !ctx.cancel.is_set() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { break };
+            let done = one(ctx, runner, index, job);
+            if ctx.cancel.is_set() {
+                break;
+            }
+            phase.step(&format!("{} {}", job.target.path, done.verdict.status.name()));
+            *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         }
     });
     results.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
@@ -358,8 +369,14 @@ fn work(ctx: &Context, runner: &Runner<'_>, jobs: &[Job<'_>], workers: usize) ->
 fn one(_ctx: &Context, runner: &Runner<'_>, index: usize, job: &Job<'_>) -> Done {
     let Ok(plan) = &job.plan else { return without_run(job) };
     let began = Instant::now();
-    let case =
-        Case { path: &job.target.path, mode: job.mode, plan, timeout: job.target.timeout, walled: runner.walled() };
+    let case = Case {
+        path: &job.target.path,
+        mode: job.mode,
+        plan,
+        timeout: job.target.timeout,
+        walled: runner.walled(),
+        memory: runner.memory,
+    };
     let verdict = match runner.run(index, job.target, plan) {
         Ok((run, left)) => {
             let mut verdict = case.judge(&run);

@@ -5,7 +5,7 @@ use super::mutants::{self, Mutant};
 use super::plan::{Mode, Plan};
 use super::runner::Runner;
 use super::verdict::Case;
-use super::{Done, Job, planned, read};
+use super::{Done, Job, on_threads, planned, read};
 use crate::course::Context;
 use crate::model::{Finding, ItemStatus, Localized, Location};
 use crate::rules::answers as table;
@@ -43,17 +43,13 @@ pub(super) fn prove(
     let phase = ctx.progress.start("prove", trials.len() as u64);
     let survived: Vec<Mutex<bool>> = trials.iter().map(|_| Mutex::new(false)).collect();
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while !ctx.cancel.is_set() {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(trial) = trials.get(index) else { break };
-                    let unnoticed = passes(runner, FIRST_NUMBER + index, trial);
-                    phase.step(trial.job.target.path.as_str());
-                    *survived[index].lock().unwrap_or_else(PoisonError::into_inner) = unnoticed;
-                }
-            });
+    on_threads(workers, &|| {
+        while !ctx.cancel.is_set() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(trial) = trials.get(index) else { break };
+            let unnoticed = passes(runner, FIRST_NUMBER + index, trial);
+            phase.step(trial.job.target.path.as_str());
+            *survived[index].lock().unwrap_or_else(PoisonError::into_inner) = unnoticed;
         }
     });
     let unnoticed = trials
@@ -88,7 +84,14 @@ fn passes(runner: &Runner<'_>, number: usize, trial: &Trial<'_>) -> bool {
     let mode = if trial.mutant.is_some() { Mode::Answer } else { Mode::Question };
     let mut target = trial.job.target.clone();
     target.timeout = trial.timeout;
-    let case = Case { path: &target.path, mode, plan: &trial.plan, timeout: trial.timeout, walled: runner.walled() };
+    let case = Case {
+        path: &target.path,
+        mode,
+        plan: &trial.plan,
+        timeout: trial.timeout,
+        walled: runner.walled(),
+        memory: runner.memory,
+    };
     runner.run(number, &target, &trial.plan).is_ok_and(|(run, _)| case.judge(&run).status == ItemStatus::Pass)
 }
 

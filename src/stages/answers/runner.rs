@@ -13,6 +13,7 @@ use super::server::Server;
 use super::verdict::End;
 use super::verdict::Run;
 use crate::course::Context;
+use crate::model::Localized;
 use crate::process::{self, Sweeper};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -46,7 +47,7 @@ pub(super) struct Wishes {
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// No interpreter, with the cause.
-    Python(String),
+    Python(Localized),
     /// Walls that were demanded and are not to be had: network, writing.
     Walls(&'static str, &'static str),
     /// The scratch folder.
@@ -71,7 +72,8 @@ pub(super) struct Runner<'a> {
     environment: Vec<(OsString, OsString)>,
     /// Walls that stand.
     pub(super) walls: Walls,
-    memory: Option<u64>,
+    /// Bytes for one notebook.
+    pub(super) memory: Option<u64>,
     known: Known,
     #[cfg(unix)]
     server: Option<Server>,
@@ -100,8 +102,8 @@ impl<'a> Runner<'a> {
         known.lock().insert(i32::try_from(sweeper.pid()).unwrap_or(0));
         interpreter::set(&mut environment, process::MARK, mark);
         let asks = asks(ctx, jobs);
-        let interpreter =
-            interpreter::find(wishes.python.as_deref(), &path, &driver, asks, &environment).map_err(Refusal::Python)?;
+        let interpreter = interpreter::find(wishes.python.as_deref(), &path, &driver, asks, &environment, &ctx.cancel)
+            .map_err(Refusal::Python)?;
         let walls = walls(wishes.sandbox, &path)?;
         redirect_caches(&mut environment, &path)?;
         if walls.writable.is_some() {

@@ -63,12 +63,16 @@ pub(super) fn probe(folder: &std::path::Path) -> Walls {
 #[cfg(unix)]
 mod system {
     use super::{ConfineArgs, RunError, Walls};
+    use crate::process::ask;
     use std::io;
     use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
+    use std::process::Command;
+    use std::time::Duration;
 
     /// Exit code for a wall that could not be built, as of other launchers.
     const NOT_BUILT: u8 = 125;
+    /// How long building walls may take.
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     pub(super) fn confine(args: &ConfineArgs) -> Result<u8, RunError> {
         let failed = |error: io::Error| RunError::file("confine", error);
@@ -91,8 +95,8 @@ mod system {
 
     pub(super) fn try_out(walls: &Walls) -> bool {
         let (Ok(program), Ok(walls)) = (std::env::current_exe(), serde_json::to_string(walls)) else { return false };
-        let tried = Command::new(program).arg("__confine").arg(walls).stdin(Stdio::null()).output();
-        tried.is_ok_and(|output| output.status.success())
+        let tried = ask(Command::new(program).arg("__confine").arg(walls), PATIENCE, || false);
+        tried.is_ok_and(|(status, _)| status.success())
     }
 }
 

@@ -92,6 +92,10 @@ fn named_files(ctx: &Context, given: &Path, notes: &mut Vec<Finding>) -> Result<
     if FileKind::of(&path) != Some(FileKind::Notebook) {
         return Err(usage(given, "is no notebook (.ipynb)", "不是笔记本（.ipynb）"));
     }
+    // Opening a pipe or a device would wait for whoever writes to it.
+    if !path.is_file() {
+        return Err(usage(given, "is no regular file", "不是普通文件"));
+    }
     Ok(vec![path])
 }
 

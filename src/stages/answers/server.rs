@@ -80,9 +80,10 @@ impl Server {
         let waiting = Waiting::default();
         let (ready_to, ready) = channel();
         let (forked_to, forked) = channel();
-        listen(ours.try_clone()?, ready_to, forked_to, Arc::clone(&waiting));
+        let heard = ours.try_clone()?;
         let requests = Mutex::new(Requests { stream: ours, forked, next: 0 });
         let mut server = Server { process: Mutex::new(process), requests, waiting, failed: BTreeMap::new() };
+        listen(heard, ready_to, forked_to, Arc::clone(&server.waiting))?;
         server.hello(modules, paths)?;
         server.failed = server.wait_ready(&ready, patience, cancel)?;
         Ok(server)
@@ -182,8 +183,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Hands every answer to whoever waits for it, until the server is gone.
-fn listen(stream: UnixStream, ready: Sender<Answer>, forked: Sender<(u64, i32)>, waiting: Waiting) {
-    std::thread::spawn(move || {
+fn listen(stream: UnixStream, ready: Sender<Answer>, forked: Sender<(u64, i32)>, waiting: Waiting) -> io::Result<()> {
+    std::thread::Builder::new().spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
             match serde_json::from_str::<Answer>(&line) {
                 Ok(Answer::Forked { id, pid }) => drop(forked.send((id, pid))),
@@ -198,5 +199,6 @@ fn listen(stream: UnixStream, ready: Sender<Answer>, forked: Sender<(u64, i32)>,
         }
         // Whoever still waits learns that nobody will answer.
         lock(&waiting).clear();
-    });
+    })?;
+    Ok(())
 }

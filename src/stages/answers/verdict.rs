@@ -71,6 +71,8 @@ pub(super) struct Case<'a> {
     pub(super) timeout: f64,
     /// Writing elsewhere and the network were forbidden.
     pub(super) walled: bool,
+    /// Bytes it had, where they were limited.
+    pub(super) memory: Option<u64>,
 }
 
 impl Case<'_> {
@@ -200,6 +202,9 @@ impl Failures<'_> {
         let finding = Finding::new(rule, at).arg("message", error.text());
         let finding = match &error.outer {
             Some(outer) => finding.help(raised_again(outer, error.outer_message.as_deref())),
+            None if error.r#type == "MemoryError" && self.case.memory.is_some() => {
+                finding.help(out_of_memory(self.case.memory.unwrap_or_default()))
+            }
             None if self.case.walled && may_be_a_wall(error) => finding.help(wall()),
             None => finding,
         };
@@ -319,6 +324,14 @@ fn wall() -> Localized {
     )
 }
 
+fn out_of_memory(limit: u64) -> Localized {
+    let limit = limit >> 20;
+    Localized::both(
+        format!("a notebook may use {limit} MiB; raise that with --memory or `answers.memory_mb`"),
+        format!("每个笔记本最多使用 {limit} MiB 内存；可用 --memory 或 `answers.memory_mb` 调大"),
+    )
+}
+
 fn raised_again(outer: &str, message: Option<&str>) -> Localized {
     let message = message.filter(|text| !text.is_empty()).map(|text| format!(": {text}")).unwrap_or_default();
     Localized::both(format!("raised again as {outer}{message}"), format!("随后被重新抛出为 {outer}{message}"))
@@ -414,7 +427,7 @@ mod tests {
         let mut all: Vec<Event> = vec![Event::Start, Event::Cell { cell: 4 }];
         all.extend(events.iter().map(|event| serde_json::from_str::<Event>(event).unwrap()));
         let (path, plan) = (RepoPath::new("nb.ipynb"), plan());
-        let case = Case { path: &path, mode, plan: &plan, timeout: 30.0, walled: false };
+        let case = Case { path: &path, mode, plan: &plan, timeout: 30.0, walled: false, memory: None };
         case.judge(&Run { events: all, end, tail: vec!["last words".to_owned()] })
     }
 

@@ -20,5 +20,8 @@ for head in iter(source.readline, b""):
         verdict = [error.lineno, "%s: %s" % (type(error).__name__, error.msg)]
     except Exception as error:
         verdict = [None, "%s: %s" % (type(error).__name__, error)]
+    if verdict:
+        # Half of a character pair is no text that a reader of JSON would take.
+        verdict[1] = verdict[1].encode("utf-8", "backslashreplace").decode("utf-8")
     out.write(json.dumps(verdict) + "\n")
     out.flush()

@@ -11,17 +11,23 @@ use crate::rules::{self, Rule};
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// What the interpreter runs.
 const SCRIPT: &str = include_str!("compile_units.py");
 /// A unit on which the interpreter works longer than this is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A longer line is no answer, in bytes.
+const MAX_LINE: u64 = 1 << 20;
+/// Lines that wait to be looked at.
+const MAX_LINES: usize = 16;
+/// Characters of a strange answer that are shown.
+const MAX_SHOWN: usize = 60;
 /// An interpreter that died this often is not started again.
 const MAX_DEATHS: usize = 20;
 
@@ -178,9 +184,18 @@ fn ask(ctx: &Context, python: &Path, units: &[Unit]) -> Result<Asked, RunError> 
     let (Some(mut input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
         return Err(RunError::file(python, std::io::Error::other("no pipe")));
     };
-    let (sender, lines) = channel();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
+    // Bounded: an interpreter that prints without end waits for us, not for memory.
+    let (sender, lines) = sync_channel(MAX_LINES);
+    std::thread::scope(move |scope| {
+        let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
+            let mut output = BufReader::new(output);
+            while let Some(line) = short_line(&mut output) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let writing = std::thread::Builder::new().spawn_scoped(scope, move || {
             for unit in units {
                 let kind = if unit.dialect == Dialect::Cell { 'c' } else { 'm' };
                 let sent = write!(input, "{kind} {}\n{}", unit.text.len(), unit.text);
@@ -190,15 +205,13 @@ fn ask(ctx: &Context, python: &Path, units: &[Unit]) -> Result<Asked, RunError> 
                 }
             }
         });
-        scope.spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        if let Err(error) = reading.and(writing) {
+            let _ = child.0.kill();
+            return Err(RunError::file(python, error));
+        }
         let mut asked = listen(ctx, &lines, units.len());
-        // Killed here, so that the two threads above come to their end.
+        // Nobody hears more, and it is killed here, so that the two threads above come to their end.
+        drop(lines);
         let _ = child.0.kill();
         let status = child.0.wait();
         if asked.end.is_empty() {
@@ -220,6 +233,19 @@ fn ask(ctx: &Context, python: &Path, units: &[Unit]) -> Result<Asked, RunError> 
     })
 }
 
+/// Of any age: newer ones than we know are asked too.
+fn is_version(line: &str) -> bool {
+    let parts: Vec<&str> = line.split('.').collect();
+    parts.len() > 1 && parts.iter().all(|part| part.parse::<u32>().is_ok())
+}
+
+/// The next line; none where the output ends or a line is longer than any answer.
+fn short_line(output: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    output.take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
+    line.ends_with(b"\n").then(|| String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
 /// Starts an interpreter that neither reads nor writes anything but its pipes.
 fn start(ctx: &Context, python: &Path) -> Result<Interpreter, RunError> {
     // A bare name is looked up on PATH; a path is relative to where the user stands.
@@ -239,7 +265,11 @@ fn listen(ctx: &Context, lines: &Receiver<String>, count: usize) -> Asked {
     let mut heard = Instant::now();
     while asked.opinions.len() < count && !ctx.cancel.is_set() {
         match lines.recv_timeout(Duration::from_millis(100)) {
-            Ok(line) if asked.version.is_empty() => asked.version = line,
+            Ok(line) if asked.version.is_empty() && is_version(&line) => asked.version = line,
+            Ok(line) if asked.version.is_empty() => {
+                asked.end = format!("it says `{}`", line.chars().take(MAX_SHOWN).collect::<String>());
+                break;
+            }
             Ok(line) => match serde_json::from_str(&line) {
                 Ok(opinion) => asked.opinions.push(opinion),
                 Err(error) => {

@@ -15,6 +15,7 @@ import builtins
 import io
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ import types
 HOOKS = "__verify_hooks__"
 TEXT_LIMIT = 800
 LINE_LIMIT = 4096
+NAME_LIMIT = 200
 BROAD = ("Exception", "BaseException", "AssertionError")
 ALLOW_AWAIT = getattr(ast, "PyCF_ALLOW_TOP_LEVEL_AWAIT", 0)
 COROUTINE = 0x80
@@ -32,6 +34,22 @@ def cut(text, limit=TEXT_LIMIT):
     return text if len(text) <= limit else text[:limit] + "…"
 
 
+def encoder():
+    """A function that gives one line of JSON as bytes. It never fails: half of a character
+    pair, which UTF-8 does not have, becomes its escape as text; what JSON does not have
+    becomes its text."""
+    dumps = json.JSONEncoder(ensure_ascii=False, default=show).encode
+    lone = re.compile("[\ud800-\udfff]").sub
+
+    def escape(found):
+        return "\\\\u%04x" % ord(found.group())
+
+    def encode(value):
+        return lone(escape, dumps(value)).encode("utf-8")
+
+    return encode
+
+
 class Channel:
     """Writes events; a partial line of another process cannot get between them."""
 
@@ -39,12 +57,11 @@ class Channel:
         self.descriptor = keep_away(int(target)) if target.isdigit() else open_append(target)
         self.nonce = nonce
         self.write = os.write
-        self.dumps = json.dumps
+        self.encode = encoder()
 
     def send(self, kind, /, **event):
         event["event"] = kind
-        line = self.nonce + self.dumps(event, ensure_ascii=False) + "\n"
-        data = line.encode("utf-8", "backslashreplace")
+        data = self.nonce.encode() + self.encode(event) + b"\n"
         while data:
             data = data[self.write(self.descriptor, data):]
 
@@ -186,7 +203,19 @@ class Watch:
     # Errors ------------------------------------------------------------------
 
     def describe(self, error):
-        """Type, message and place of the original of an error."""
+        """Type, message and place of the original of an error; an error whose own
+        attributes are faulty is told without its place."""
+        try:
+            return self.describe_fully(error)
+        except BaseException:  # noqa: BLE001 - an odd error must not hide itself
+            return {
+                "type": cut(show(type(error).__name__), NAME_LIMIT),
+                "message": cut(show(error)),
+                "not_implemented": isinstance(error, NotImplementedError),
+                "exit": isinstance(error, SystemExit),
+            }
+
+    def describe_fully(self, error):
         original = self.original(error)
         told = {
             "type": type_name(original),
@@ -195,7 +224,7 @@ class Watch:
             "skip": is_skip(error),
             "exit": isinstance(error, SystemExit),
             "outer": None if original is error else type_name(error),
-            "missing": original.name if isinstance(original, ModuleNotFoundError) else None,
+            "missing": missing_name(original),
         }
         if told["outer"]:
             told["outer_message"] = cut(show(error), 200)
@@ -243,7 +272,7 @@ def place_of(step, line, column, length, function):
     if length:
         where["length"] = length
     if function and function != "<module>":
-        where["function"] = function
+        where["function"] = cut(function, NAME_LIMIT)
     return where
 
 
@@ -266,7 +295,13 @@ def columns(step, trace):
 
 def type_name(error):
     kind = type(error)
-    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__qualname__
+    plain = kind.__module__ in ("builtins", "__main__")
+    return cut(kind.__qualname__ if plain else "%s.%s" % (kind.__module__, kind.__qualname__), NAME_LIMIT)
+
+
+def missing_name(error):
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    return None if name is None else cut(show(name), NAME_LIMIT)
 
 
 def show(value):
@@ -280,7 +315,7 @@ def show(value):
 
 def is_skip(error):
     kind = type(error)
-    names = {base.__module__ + "." + base.__qualname__ for base in kind.__mro__}
+    names = {"%s.%s" % (base.__module__, base.__qualname__) for base in kind.__mro__}
     return bool(names & {"unittest.case.SkipTest", "_pytest.outcomes.Skipped"})
 
 
@@ -562,9 +597,9 @@ def watch_unittest(watch):
 
 def short(test):
     try:
-        return ".".join(test.id().split(".")[-2:])
+        return cut(".".join(test.id().split(".")[-2:]), NAME_LIMIT)
     except BaseException:  # noqa: BLE001 - only a name
-        return str(test)
+        return cut(show(test), NAME_LIMIT)
 
 
 def display(*values, **_options):
@@ -738,7 +773,8 @@ def serve(number):
     connection.set_inheritable(False)
     hello, _ = receive(connection)
     failed, unsafe = preload(hello["modules"], hello["paths"])
-    connection.sendall((json.dumps({"ready": True, "failed": failed, "unsafe": unsafe}) + "\n").encode())
+    encode = encoder()
+    connection.sendall(encode({"ready": True, "failed": failed, "unsafe": unsafe}) + b"\n")
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     os.set_blocking(wake, False)
@@ -815,7 +851,8 @@ def probe(query_path):
         "user_base": user_base(),
         "found": found,
     }
-    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+    os.write(1, encoder()(answer) + b"\n")
 
 
 def is_standard(module, origin):
