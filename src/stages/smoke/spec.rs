@@ -164,9 +164,9 @@ impl RunSpec {
             (spec.workload.is_empty(), "workload"),
             (spec.result.is_empty(), "result"),
         ];
-        let inside =
-            Path::new(&spec.result).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !spec.result.is_empty() && !(inside && spec.result.ends_with(".json")) {
+        let outside =
+            Path::new(&spec.result).components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir));
+        if !spec.result.is_empty() && (outside || !spec.result.ends_with(".json")) {
             return Err(fault(path, "`result` must be a .json file below the root"));
         }
         if !spec.backend.base_url.is_empty() {
