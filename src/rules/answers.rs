@@ -161,6 +161,12 @@ super::rules! {
         why: "Without an interpreter no answer can be run, and what was not run cannot pass."
            / "没有解释器就无法运行答案，没有运行就不能算通过。";
     }
+    NO_PROCESS = "answers/no-process" Error {
+        message: "the process that cleans up after a run cannot be started: {cause}" / "无法启动负责善后清理的进程：{cause}";
+        help: "raise the limit of processes (`ulimit -u`), or end other programs" / "请调大进程数上限（`ulimit -u`），或结束其他程序";
+        why: "Without it an interrupted run would leave processes and files behind, so nothing was run."
+           / "没有它，中断的运行会遗留进程和文件，因此什么也没有运行。";
+    }
     NO_SCRATCH = "answers/no-scratch" Error {
         message: "no scratch folder can be made in the temporary folder {folder}: {cause}"
                / "无法在临时目录 {folder} 中创建工作目录：{cause}";

@@ -50,6 +50,8 @@ pub(super) enum Refusal {
     Python(Localized),
     /// Walls that were demanded and are not to be had: network, writing.
     Walls(&'static str, &'static str),
+    /// The process that cleans up after the run does not start.
+    Process(io::Error),
     /// The scratch folder.
     Io(io::Error),
 }
@@ -97,7 +99,7 @@ impl<'a> Runner<'a> {
         let threads = (cores / in_session.max(1)).max(1);
         let mut environment = interpreter::clean_environment(std::env::vars_os(), threads);
         let mark = path.to_string_lossy().into_owned();
-        let sweeper = Sweeper::start(&mark, &path)?;
+        let sweeper = Sweeper::start(&mark, &path).map_err(Refusal::Process)?;
         let known = Known::default();
         known.lock().insert(i32::try_from(sweeper.pid()).unwrap_or(0));
         interpreter::set(&mut environment, process::MARK, mark);
