@@ -64,21 +64,58 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = parent(path);
     at(folder, fs::create_dir_all(folder))?;
     remove_leftovers(folder);
+    #[cfg(target_os = "linux")]
+    if write_unnamed(folder, path, bytes)? {
+        return Ok(());
+    }
     let (prefix, suffix) = TEMPORARY;
     let temporary = tempfile::Builder::new().prefix(prefix).suffix(suffix).tempfile_in(folder);
     let mut temporary = at(folder, temporary.map_err(unnamed))?;
+    at(path, fill(temporary.as_file_mut(), path, bytes))?;
+    at(path, temporary.persist(path).map_err(|error| error.error))?;
+    sync_folder(folder);
+    Ok(())
+}
+
+/// Content and permissions of what is going to be `path`, on the disk.
+fn fill(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         // A temporary file is private; a result is read by others.
         let mode = fs::metadata(path).map_or(0o644, |known| known.permissions().mode() & 0o777);
-        at(path, temporary.as_file().set_permissions(fs::Permissions::from_mode(mode)))?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
     }
-    at(path, temporary.as_file_mut().write_all(bytes))?;
-    at(path, temporary.as_file().sync_all())?;
-    at(path, temporary.persist(path).map_err(|error| error.error))?;
+    #[cfg(not(unix))]
+    let _ = path;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Writes through a file without a name, which the system drops when the process is
+/// killed; it gets a temporary name only for the moment of the rename. `false` where the
+/// file system cannot do that; nothing is left then.
+#[cfg(target_os = "linux")]
+fn write_unnamed(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    use nix::fcntl::{AT_FDCWD, AtFlags};
+    use std::os::fd::AsRawFd;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let Ok(mut file) = tempfile::tempfile_in(folder) else { return Ok(false) };
+    at(path, fill(&mut file, path, bytes))?;
+    let (prefix, suffix) = TEMPORARY;
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = folder.join(format!("{prefix}{}-{number}{suffix}", std::process::id()));
+    let open = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    if nix::unistd::linkat(AT_FDCWD, &open, AT_FDCWD, &name, AtFlags::AT_SYMLINK_FOLLOW).is_err() {
+        return Ok(false);
+    }
+    if let Err(error) = fs::rename(&name, path) {
+        let _ = fs::remove_file(&name);
+        return at(path, Err(error));
+    }
     sync_folder(folder);
-    Ok(())
+    Ok(true)
 }
 
 /// Like [`write_atomic`], but a file of that name is first kept in `history/` beside
