@@ -7,9 +7,12 @@ pub mod doctor;
 pub mod launch;
 pub mod memory;
 pub mod model;
+pub(crate) mod plan;
 mod profile;
 pub mod provision;
 pub mod ready;
+pub(crate) mod session;
+pub mod spec;
 
 pub(crate) use profile::BUILTIN as BUILTIN_PROFILES;
 pub use profile::BackendProfile;

@@ -1,12 +1,12 @@
 //! `verify smoke`: a real server is started, proven with a small workload, and always
 //! stopped. A run that failed leaves a failure record and no result.
 
-mod plan;
 mod record;
 mod run;
-pub mod spec;
 
 use crate::backend::counters;
+use crate::backend::plan::{self, Named, Plan, Planned, Role};
+use crate::backend::spec::{RunSpec, Switch};
 use crate::bench::metrics::{PassFigures, TokensSource};
 use crate::cli::{BackendChoice, SmokeArgs};
 use crate::config::Project;
@@ -15,9 +15,8 @@ use crate::error::RunError;
 use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
 use crate::rules;
 use crate::term::Phase;
-use plan::{Named, Plan, Planned, Role};
+
 use run::Observed;
-use spec::{RunSpec, Switch};
 use std::time::Instant;
 
 /// Checks what was named before anything runs.
@@ -124,11 +123,11 @@ fn execute(ctx: &Context, plan: &Plan, phase: &Phase) -> (Option<Localized>, Vec
         }
     };
     let mut observed = runtime.block_on(run::execute(ctx, plan, &run_id, phase));
-    let figures = PassFigures::of(&observed.traces);
-    if observed.fault.is_none() {
-        observed.fault = unsupported_claim(ctx, plan, &observed);
+    let figures = PassFigures::of(&observed.measured.traces);
+    if observed.life.fault.is_none() {
+        observed.life.fault = unsupported_claim(ctx, plan, &observed);
     }
-    match observed.fault.take() {
+    match observed.life.fault.take() {
         Some(fault) => (None, failed(ctx, plan, &observed, fault, &run_id)),
         None => succeeded(ctx, plan, &observed, &figures, &run_id),
     }
@@ -159,7 +158,7 @@ fn succeeded(
     }
     let mut findings = plan.notes.clone();
     findings.extend(disagreement(&at, observed, figures));
-    if plan.concurrency > 1 && observed.waiting_peak == Some(0.0) {
+    if plan.concurrency > 1 && observed.measured.waiting_peak == Some(0.0) {
         findings.push(Finding::new(&rules::smoke::NO_QUEUE, at.clone()));
     }
     if figures.tokens_source == TokensSource::Chunks {
@@ -180,7 +179,9 @@ fn detail(observed: &Observed, figures: &PassFigures) -> Localized {
         parts.extend(distribution.map(|known| format!("{name} P50 {:.1} ms", known.p50)));
     }
     parts.extend(figures.output_tokens_per_s.map(|rate| format!("{rate:.1} tok/s")));
-    parts.extend(crate::backend::memory::peak(&observed.memory).map(|peak| format!("RSS {} MiB", peak.rss >> 20)));
+    parts.extend(
+        crate::backend::memory::peak(&observed.measured.memory).map(|peak| format!("RSS {} MiB", peak.rss >> 20)),
+    );
     parts.push(format!("n={}", figures.successful));
     parts.join(" · ").into()
 }
@@ -188,7 +189,8 @@ fn detail(observed: &Observed, figures: &PassFigures) -> Localized {
 /// The server's count of generated tokens against the answers we got. One token per
 /// request is tolerated: servers differ in whether they count the end of a text.
 fn disagreement(at: &Location, observed: &Observed, figures: &PassFigures) -> Option<Finding> {
-    let counted = *counters::difference(&observed.counters_before, &observed.counters_after).get("generated_tokens")?;
+    let counted = *counters::difference(&observed.measured.counters_before, &observed.measured.counters_after)
+        .get("generated_tokens")?;
     let answered = figures.output_tokens as f64;
     let differs = (counted - answered).abs() > figures.successful as f64;
     differs.then(|| {
@@ -200,7 +202,7 @@ fn disagreement(at: &Location, observed: &Observed, figures: &PassFigures) -> Op
 
 /// A claim of the run that the server's counters contradict or do not bear out.
 fn unsupported_claim(ctx: &Context, plan: &Plan, observed: &Observed) -> Option<Finding> {
-    let counted = counters::difference(&observed.counters_before, &observed.counters_after);
+    let counted = counters::difference(&observed.measured.counters_before, &observed.measured.counters_after);
     let at = Location::file(ctx.repo_path(&plan.result));
     let shown = |value: Option<f64>| value.map_or_else(|| "no such counter".to_owned(), |value| value.to_string());
     let drafted = counted.get("drafted_tokens").copied();

@@ -1,7 +1,7 @@
 //! What a run writes: the result file with its public block, or the failure record.
 
-use super::plan::{Plan, Role, Server};
 use super::run::Observed;
+use crate::backend::plan::{Plan, Role, Server};
 use crate::backend::{counters, doctor, memory};
 use crate::bench::metrics::{PassFigures, TokensSource};
 use crate::bench::stats::Distribution;
@@ -54,8 +54,8 @@ pub(super) fn write_failure(
         },
         "decision": { "decision": "not_evaluated", "reason": "the run failed; nothing was measured" },
         "server": server(ctx, observed),
-        "log_tail": observed.log_tail,
-        "failed_requests": observed.traces.iter().filter_map(|trace| {
+        "log_tail": observed.life.log_tail,
+        "failed_requests": observed.measured.traces.iter().filter_map(|trace| {
             trace.fault.as_ref().map(|fault| object!({ "id": trace.id, "fault": fault }))
         }).collect::<Vec<_>>(),
     });
@@ -69,8 +69,8 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
         "run_id": run_id,
         "created_at": jiff::Timestamp::now().to_string(),
         "tool": { "name": "verify", "version": env!("CARGO_PKG_VERSION") },
-        "model": observed.identity.model,
-        "base_url": observed.base_url,
+        "model": observed.life.identity.model,
+        "base_url": observed.life.base_url,
         "workload": {
             "source": plan.workload_path.as_str(),
             "sha256": plan.workload.sha256,
@@ -84,20 +84,20 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
             "features": plan.features,
         },
         "metrics": figures,
-        "answers": observed.traces.iter().map(|trace| object!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
+        "answers": observed.measured.traces.iter().map(|trace| object!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
         "environment": environment(plan, observed),
         "server": server(ctx, observed),
         "counters": {
-            "before": observed.counters_before,
-            "after": observed.counters_after,
-            "difference": counters::difference(&observed.counters_before, &observed.counters_after),
+            "before": observed.measured.counters_before,
+            "after": observed.measured.counters_after,
+            "difference": counters::difference(&observed.measured.counters_before, &observed.measured.counters_after),
         },
-        "waiting_peak": observed.waiting_peak,
-        "invalidation": observed.invalidation,
+        "waiting_peak": observed.measured.waiting_peak,
+        "invalidation": observed.measured.invalidation,
         "memory": {
             "interval_ms": 250,
-            "samples": observed.memory.len(),
-            "peak": memory::peak(&observed.memory),
+            "samples": observed.measured.memory.len(),
+            "peak": memory::peak(&observed.measured.memory),
             "unit": "bytes, summed over the process tree",
         },
     });
@@ -113,8 +113,8 @@ fn environment(plan: &Plan, observed: &Observed) -> Value {
         "arch": std::env::consts::ARCH,
         "cpu": doctor::cpu_name(),
         "cores": std::thread::available_parallelism().map(std::num::NonZero::get).ok(),
-        "load_before": observed.load_before,
-        "load_after": observed.load_after,
+        "load_before": observed.measured.load_before,
+        "load_after": observed.measured.load_after,
         "backend": plan.profile.name,
         "backend_version": backend_version(plan),
         "external": matches!(plan.server, Server::External { .. }),
@@ -127,18 +127,18 @@ fn environment(plan: &Plan, observed: &Observed) -> Value {
 
 fn server(ctx: &Context, observed: &Observed) -> Value {
     object!({
-        "argv": observed.argv,
-        "cold_start": observed.cold,
-        "model_entry": observed.identity.entry,
-        "stop": observed.stopped.map(|stopped| object!({
+        "argv": observed.life.argv,
+        "cold_start": observed.life.cold,
+        "model_entry": observed.life.identity.entry,
+        "stop": observed.life.stopped.map(|stopped| object!({
             "kind": stopped.kind,
             "exit_code": stopped.exit.and_then(|exit| exit.code),
             "signal": stopped.exit.and_then(|exit| exit.signal),
             "duration_ms": stopped.duration.as_secs_f64() * 1000.0,
         })),
-        "log": observed.log.as_ref().map(|log| ctx.repo_path(log).as_str().to_owned()),
-        "log_bytes": observed.stopped.map(|stopped| stopped.log_bytes),
-        "log_bytes_dropped": observed.stopped.map(|stopped| stopped.log_dropped),
+        "log": observed.life.log.as_ref().map(|log| ctx.repo_path(log).as_str().to_owned()),
+        "log_bytes": observed.life.stopped.map(|stopped| stopped.log_bytes),
+        "log_bytes_dropped": observed.life.stopped.map(|stopped| stopped.log_dropped),
         "guarantee": if cfg!(target_os = "linux") {
             "every descendant was stopped (subreaper and parent-death signal)"
         } else {
@@ -156,7 +156,7 @@ fn backend_version(plan: &Plan) -> Option<String> {
 
 /// Precision of the weights as the server states it (`meta.ftype` of llama.cpp).
 fn stated_dtype(observed: &Observed) -> Option<String> {
-    let stated = observed.identity.entry["meta"]["ftype"].as_str()?;
+    let stated = observed.life.identity.entry["meta"]["ftype"].as_str()?;
     (!stated.trim().is_empty()).then(|| stated.to_ascii_lowercase())
 }
 
@@ -174,7 +174,7 @@ fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Normal
         evidence_level: Some("real_backend_smoke".to_owned()),
         failure: Some(Failure::default()),
         strategy_metrics,
-        source: Some(observed.base_url.clone()),
+        source: Some(observed.life.base_url.clone()),
         ..NormalizedResult::default()
     }
 }
@@ -185,7 +185,7 @@ fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
     let quantization =
         plan.project.as_ref().filter(|project| project.id == 67).and(dtype.as_deref()).map(quantization_of);
     Config {
-        model: observed.identity.model.clone(),
+        model: observed.life.identity.model.clone(),
         model_revision: plan
             .model
             .revision
@@ -250,7 +250,7 @@ fn latency(distribution: Option<Distribution>) -> Option<Latency> {
 
 fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
     let e2e = latency(figures.e2e_ms);
-    let peak = memory::peak(&observed.memory);
+    let peak = memory::peak(&observed.measured.memory);
     Metrics {
         ttft_ms: latency(figures.ttft_ms),
         tpot_ms: latency(figures.tpot_ms),
@@ -261,7 +261,7 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
         throughput_requests_per_s: figures.requests_per_s,
         peak_memory_mb: peak.map(|peak| peak.rss as f64 / f64::from(1 << 20)),
         peak_memory_scope: peak.map(|_| "rss".to_owned()),
-        cold_start_ms: observed.cold.first_answer_ms.filter(|_| observed.stopped.is_some()),
+        cold_start_ms: observed.life.cold.first_answer_ms.filter(|_| observed.life.stopped.is_some()),
         samples: Some(figures.successful as u64),
         successful_requests: Some(figures.successful as f64),
         failed_requests: Some(figures.failed as f64),
@@ -283,7 +283,7 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
 /// The metrics that the project asks for, from this run's counters and figures; what
 /// this run does not show is null.
 fn strategy_metrics(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Map<String, Value> {
-    let counted = counters::difference(&observed.counters_before, &observed.counters_after);
+    let counted = counters::difference(&observed.measured.counters_before, &observed.measured.counters_after);
     let mut metrics = Map::new();
     for name in plan.project.iter().flat_map(|project| &project.strategy_metrics) {
         let value = match name.as_str() {
@@ -293,7 +293,7 @@ fn strategy_metrics(plan: &Plan, observed: &Observed, figures: &PassFigures) -> 
             "acceptance_rate" => object!(acceptance_rate(&counted)),
             "fairness" => object!(figures.fairness_jain_ttft),
             "queue_wait_ms" => object!(figures.queue_wait_ms.map(|wait| wait.mean)),
-            "invalidation_cost_ms" => object!(observed.invalidation.as_ref().and_then(invalidation_cost)),
+            "invalidation_cost_ms" => object!(observed.measured.invalidation.as_ref().and_then(invalidation_cost)),
             _ => Value::Null,
         };
         metrics.insert(name.clone(), value);

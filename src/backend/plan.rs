@@ -1,11 +1,11 @@
 //! From a project or a run specification to one run, with everything decided: the
 //! command, the model, the workload, the limits, where the result goes.
 
+use super::BackendProfile;
+use super::launch::fill;
+use super::model::{self, Caches, ModelError};
+use super::provision::{self, Provisioned};
 use super::spec::{Claims, DEFAULT_LOG_BYTES, ModelSource, RunSpec, Switch};
-use crate::backend::BackendProfile;
-use crate::backend::launch::fill;
-use crate::backend::model::{self, Caches, ModelError};
-use crate::backend::provision::{self, Provisioned};
 use crate::bench::workload::Workload;
 use crate::cli::BackendChoice;
 use crate::client::Endpoint;
@@ -24,45 +24,45 @@ const CONTEXT: u32 = 2048;
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) project: Option<Project>,
-    pub(super) role: Role,
-    pub(super) strategy: String,
+pub(crate) struct Plan {
+    pub(crate) project: Option<Project>,
+    pub(crate) role: Role,
+    pub(crate) strategy: String,
     /// Features of the backend that are switched on.
-    pub(super) features: Vec<String>,
+    pub(crate) features: Vec<String>,
     /// What is to be said beside the verdict.
-    pub(super) notes: Vec<Finding>,
-    pub(super) profile: BackendProfile,
-    pub(super) server: Server,
-    pub(super) model: Model,
+    pub(crate) notes: Vec<Finding>,
+    pub(crate) profile: BackendProfile,
+    pub(crate) server: Server,
+    pub(crate) model: Model,
     /// Name that requests use; empty: the only one listed.
-    pub(super) served_model: String,
-    pub(super) key: Option<String>,
-    pub(super) workload_path: RepoPath,
-    pub(super) workload: Workload,
-    pub(super) requests: u32,
-    pub(super) concurrency: u32,
-    pub(super) warmup: u32,
-    pub(super) max_tokens: u32,
-    pub(super) cache_policy: String,
-    pub(super) claims: Claims,
-    pub(super) result: PathBuf,
-    pub(super) log_max_bytes: u64,
-    pub(super) ready_timeout: Duration,
-    pub(super) probe_timeout: Duration,
-    pub(super) stop_grace: Duration,
+    pub(crate) served_model: String,
+    pub(crate) key: Option<String>,
+    pub(crate) workload_path: RepoPath,
+    pub(crate) workload: Workload,
+    pub(crate) requests: u32,
+    pub(crate) concurrency: u32,
+    pub(crate) warmup: u32,
+    pub(crate) max_tokens: u32,
+    pub(crate) cache_policy: String,
+    pub(crate) claims: Claims,
+    pub(crate) result: PathBuf,
+    pub(crate) log_max_bytes: u64,
+    pub(crate) ready_timeout: Duration,
+    pub(crate) probe_timeout: Duration,
+    pub(crate) stop_grace: Duration,
 }
 
 impl Plan {
     /// Where the record of a failure goes: `<stem>.failure.json` beside the result.
-    pub(super) fn failure_path(&self) -> PathBuf {
+    pub(crate) fn failure_path(&self) -> PathBuf {
         self.result.with_extension("failure.json")
     }
 }
 
 /// Where the server comes from.
 #[derive(Debug, Clone)]
-pub(super) enum Server {
+pub(crate) enum Server {
     /// We start it.
     Start {
         /// Program and arguments, `{port}` still open.
@@ -83,23 +83,23 @@ pub(super) enum Server {
 
 /// The model of a run.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Model {
+pub(crate) struct Model {
     /// What the user or the profile named.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// SHA-256 of the weights, or of what identifies them, where it is known.
-    pub(super) sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
     /// Commit or branch, when it came from a hub's cache.
-    pub(super) revision: Option<String>,
+    pub(crate) revision: Option<String>,
     /// Size of the weights, bytes.
-    pub(super) bytes: Option<u64>,
+    pub(crate) bytes: Option<u64>,
 }
 
 /// Everything before a run: either it can run, or a finding says why not.
-pub(super) type Planned = Result<Plan, Finding>;
+pub(crate) type Planned = Result<Plan, Finding>;
 
 /// The backend that was named, on the command line or in the settings.
 #[derive(Debug, Clone)]
-pub(super) enum Named {
+pub(crate) enum Named {
     Profile(Box<BackendProfile>),
     Url(String),
 }
@@ -108,7 +108,7 @@ pub(super) enum Named {
 ///
 /// # Errors
 /// No backend has that name.
-pub(super) fn named_backend(ctx: &Context, choice: &BackendChoice) -> Result<Option<Named>, RunError> {
+pub(crate) fn named_backend(ctx: &Context, choice: &BackendChoice) -> Result<Option<Named>, RunError> {
     let smoke = &ctx.settings.smoke;
     let name = match (&choice.backend, &choice.base_url) {
         (_, Some(url)) => return address(url).map(Some),
@@ -161,7 +161,7 @@ struct Arm {
 
 /// Which side a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// What the candidate is compared with.
     Baseline,
     /// What is tried.
@@ -170,7 +170,7 @@ pub(super) enum Role {
 
 impl Role {
     /// The word in results.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Role::Baseline => "baseline",
             Role::Candidate => "candidate",
@@ -179,7 +179,7 @@ impl Role {
 }
 
 /// Plans the runs of one project: its baseline first, where it has one, then itself.
-pub(super) fn of_project(
+pub(crate) fn of_project(
     ctx: &Context,
     project: &Project,
     named: &Named,
@@ -389,7 +389,7 @@ fn provisioned(offline: bool, phase: &Phase) -> Result<Provisioned, (Localized, 
 }
 
 /// Plans an ad-hoc run.
-pub(super) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
+pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
     let result = ctx.at_root(&spec.result);
     let at = Location::file(ctx.repo_path(&result));
     let backend = &spec.backend;

@@ -57,7 +57,7 @@ impl Default for RunSpec {
 }
 
 /// Bytes of server log that are kept at most, unless a run says otherwise.
-pub(super) const DEFAULT_LOG_BYTES: u64 = 4 << 20;
+pub(crate) const DEFAULT_LOG_BYTES: u64 = 4 << 20;
 
 /// The server of an ad-hoc run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

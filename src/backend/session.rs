@@ -1,0 +1,401 @@
+//! The life of one server: start, wait until it is ready, let a body use it, stop it.
+//! Whatever happens in between, the stop happens.
+
+use super::counters::{self, Counters};
+use super::diagnose::{Diagnosis, diagnose, last_words};
+use super::launch;
+use super::memory::{self, Reading};
+use super::plan::{Plan, Server};
+use super::ready::{self, ColdStart, Identity, NotReady, Routes, Wait};
+use crate::client::{Endpoint, Run, control_client};
+use crate::course::Context;
+use crate::model::{Finding, Localized, Location};
+use crate::process::{Exit, Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
+use crate::rules;
+use crate::term::Phase;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often memory is read while requests run.
+pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
+/// How often the gauge of waiting requests is read.
+const GAUGE_INTERVAL: Duration = Duration::from_millis(50);
+/// Bytes of the log that are searched for a cause.
+const LOG_TO_SEARCH: u64 = 8 << 20;
+
+/// Why a run is no measurement.
+pub(crate) type Fault = Box<Finding>;
+
+/// What is known of a server from its start to its stop.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    pub(crate) argv: Vec<String>,
+    pub(crate) base_url: String,
+    pub(crate) cold: ColdStart,
+    pub(crate) identity: Identity,
+    pub(crate) stopped: Option<Stopped>,
+    pub(crate) log: Option<PathBuf>,
+    /// Why it is no measurement.
+    pub(crate) fault: Option<Finding>,
+    /// The end of the log, when it failed.
+    pub(crate) log_tail: String,
+}
+
+/// A server that is ready.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    pub(crate) ctx: &'a Context,
+    pub(crate) plan: &'a Plan,
+    /// The process, when it is ours.
+    pub(crate) server: Option<&'a Guarded>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) client: reqwest::Client,
+    /// The name that requests use.
+    pub(crate) model: String,
+    pub(crate) phase: &'a Phase,
+}
+
+impl Session<'_> {
+    /// A series of requests whose times count from now.
+    pub(crate) fn run(&self) -> Run<'_> {
+        Run { endpoint: &self.endpoint, model: &self.model, epoch: Instant::now(), timeout: self.plan.probe_timeout }
+    }
+
+    /// A finding about this run, at its result file.
+    pub(crate) fn finding(&self, rule: &'static rules::Rule) -> Finding {
+        finding(self.ctx, self.plan, rule)
+    }
+
+    /// The server's counters now; empty where it has none.
+    pub(crate) async fn counters(&self) -> Counters {
+        if self.plan.profile.metrics.is_empty() {
+            return Counters::new();
+        }
+        match ready::get(&self.client, &self.endpoint, &self.plan.profile.metrics).await {
+            Ok((200, page)) => counters::read(&self.plan.profile, &page),
+            _ => Counters::new(),
+        }
+    }
+
+    /// Reads the memory of the server's process tree until it is dropped. Never ready.
+    pub(crate) async fn watch_memory(&self, readings: &mut Vec<Reading>) {
+        let Some(guardian) = self.server.and_then(Guarded::guardian_pid) else { return std::future::pending().await };
+        loop {
+            readings.extend(memory::read_tree(guardian));
+            tokio::time::sleep(MEMORY_INTERVAL).await;
+        }
+    }
+
+    /// Samples the gauge of waiting requests until it is dropped. Never ready.
+    pub(crate) async fn watch_waiting(&self, peak: &mut Option<f64>) {
+        if !self.plan.profile.counters.contains_key("waiting") {
+            return std::future::pending().await;
+        }
+        loop {
+            if let Some(now) = self.counters().await.get("waiting") {
+                *peak = Some(peak.unwrap_or(0.0).max(*now));
+            }
+            tokio::time::sleep(GAUGE_INTERVAL).await;
+        }
+    }
+}
+
+/// A start that may be tried once more on another port.
+enum Attempt {
+    Done,
+    PortTaken,
+}
+
+/// Starts the server of a plan (or finds the one that runs already), waits until it is
+/// ready, lets `body` use it, and stops it. The fault of any step is in the result; so
+/// are an interrupt and the end of the server while the body runs, which drop the body.
+pub(crate) async fn with_server(
+    ctx: &Context,
+    plan: &Plan,
+    run_id: &str,
+    phase: &Phase,
+    mut body: impl AsyncFnMut(&Session<'_>) -> Result<(), Fault>,
+) -> Life {
+    let mut life = Life::default();
+    match &plan.server {
+        Server::External { base_url } => {
+            base_url.clone_into(&mut life.base_url);
+            let using = use_server(ctx, plan, None, None, Instant::now(), &mut life, phase, &mut body);
+            let fault = unless_interrupted(ctx, plan, using).await;
+            life.fault = fault.map(|fault| *fault);
+        }
+        Server::Start { port, .. } => {
+            let attempt = start_and_use(ctx, plan, run_id, &mut life, phase, &mut body).await;
+            if matches!(attempt, Attempt::PortTaken) && port.is_none() {
+                life = Life::default();
+                start_and_use(ctx, plan, &format!("{run_id}-2"), &mut life, phase, &mut body).await;
+            }
+        }
+    }
+    life
+}
+
+/// A finding about this run, at its result file.
+fn finding(ctx: &Context, plan: &Plan, rule: &'static rules::Rule) -> Finding {
+    Finding::new(rule, Location::file(ctx.repo_path(&plan.result))).arg("backend", &plan.profile.name)
+}
+
+async fn start_and_use(
+    ctx: &Context,
+    plan: &Plan,
+    run_id: &str,
+    life: &mut Life,
+    phase: &Phase,
+    body: &mut impl AsyncFnMut(&Session<'_>) -> Result<(), Fault>,
+) -> Attempt {
+    let Server::Start { argv, env, port: fixed, .. } = &plan.server else { return Attempt::Done };
+    let port = match fixed.map_or_else(launch::free_port, Ok) {
+        Ok(port) => port,
+        Err(error) => {
+            life.fault = Some(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", error.to_string()));
+            return Attempt::Done;
+        }
+    };
+    if fixed.is_some() && launch::port_in_use(port) {
+        life.fault = Some(port_finding(ctx, plan, port, &proc_tree::listeners(port).unwrap_or_default()));
+        return Attempt::Done;
+    }
+    let log = log_path(plan, run_id);
+    let spec = launch_spec(ctx, plan, argv, env, port, &log);
+    life.argv.clone_from(&spec.argv);
+    life.base_url = format!("http://127.0.0.1:{port}");
+    life.log = Some(log.clone());
+    phase.say(&format!("starting {}", plan.profile.name));
+    let spawned = Instant::now();
+    let server = match Guarded::start(&spec).await {
+        Ok(server) => server,
+        Err(error) => {
+            let program = life.argv.first().map(String::as_str).unwrap_or_default();
+            life.fault =
+                Some(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", format!("`{program}`: {error}")));
+            return Attempt::Done;
+        }
+    };
+    let using = use_server(ctx, plan, Some(&server), Some(port), spawned, life, phase, body);
+    let fault = unless_interrupted(ctx, plan, using).await;
+    phase.say("stopping");
+    let stopped = server.stop(plan.stop_grace, ctx.cancel.wait(2)).await;
+    life.stopped = Some(stopped);
+    let text = read_log(&log);
+    let mut attempt = Attempt::Done;
+    life.fault = fault.map(|fault| {
+        let diagnosis = diagnose(&text);
+        if diagnosis.as_ref().is_some_and(|found| found.signature.id == "port-in-use") {
+            attempt = Attempt::PortTaken;
+        }
+        life.log_tail = tail(&text);
+        explain(ctx, *fault, stopped.exit, diagnosis, &text, &log)
+    });
+    if stopped.kind == StopKind::Leftover && life.fault.is_none() {
+        life.fault = Some(finding(ctx, plan, &rules::smoke::LEFTOVER));
+    }
+    attempt
+}
+
+fn launch_spec(
+    ctx: &Context,
+    plan: &Plan,
+    argv: &[String],
+    env: &std::collections::BTreeMap<String, String>,
+    port: u16,
+    log: &Path,
+) -> LaunchSpec {
+    let with_port = |text: &String| text.replace("{port}", &port.to_string());
+    let argv = argv.iter().map(with_port).collect();
+    let mut full: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| !env.contains_key(name))
+        .collect();
+    full.extend(env.iter().map(|(name, value)| (name.clone(), with_port(value))));
+    let mut secrets = Redactor::secrets_of(full.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    secrets.extend(plan.key.clone());
+    LaunchSpec {
+        argv,
+        cwd: ctx.root.clone(),
+        env: full,
+        log: log.to_path_buf(),
+        log_max_bytes: plan.log_max_bytes,
+        secrets,
+    }
+}
+
+/// One log file per run, beside the results.
+fn log_path(plan: &Plan, run_id: &str) -> PathBuf {
+    let stem = plan.result.file_stem().unwrap_or_default().to_string_lossy();
+    plan.result.with_file_name("logs").join(format!("{stem}.{run_id}.log"))
+}
+
+/// The fault of a use, or that it was interrupted: nothing is waited for then.
+async fn unless_interrupted(
+    ctx: &Context,
+    plan: &Plan,
+    using: impl Future<Output = Result<(), Fault>>,
+) -> Option<Fault> {
+    tokio::select! {
+        result = using => result.err(),
+        state = ctx.cancel.wait(1) => Some(Box::new(finding(ctx, plan, &rules::run::INTERRUPTED).arg("signal", state.name()))),
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call; a struct for it would only rename them")]
+async fn use_server(
+    ctx: &Context,
+    plan: &Plan,
+    server: Option<&Guarded>,
+    port: Option<u16>,
+    spawned: Instant,
+    life: &mut Life,
+    phase: &Phase,
+    body: &mut impl AsyncFnMut(&Session<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let broken = |cause: String| Box::new(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", cause));
+    let endpoint = Endpoint::new(&life.base_url, plan.key.clone()).map_err(|error| broken(error.to_string()))?;
+    let client = control_client().map_err(|error| broken(error.to_string()))?;
+    let routes = Routes { health: plan.profile.health.clone(), models: plan.profile.models.clone() };
+    let wait = Wait {
+        endpoint: &endpoint,
+        routes: &routes,
+        served_model: &plan.served_model,
+        server,
+        port,
+        spawned,
+        timeout: plan.ready_timeout,
+        probe_timeout: plan.probe_timeout,
+    };
+    let ready = wait.run(&client, &mut life.cold, &|_| phase.quiet_say("waiting for the server")).await;
+    life.identity = ready.map_err(|reason| Box::new(not_ready(ctx, plan, reason, life)))?;
+    let model = life.identity.model.clone();
+    let session = Session { ctx, plan, server, endpoint, client, model, phase };
+    let died = async {
+        match server {
+            Some(server) => server.exited().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        result = body(&session) => result,
+        // What its last answers say of the cause is in the log; none of them is waited for.
+        _ = died => Err(Box::new(
+            session.finding(&rules::smoke::SERVER_EXITED)
+                .arg("when", Localized::both("while requests ran", "在请求进行中"))
+                .arg("log", shown_log(ctx, life)),
+        )),
+    }
+}
+
+fn not_ready(ctx: &Context, plan: &Plan, reason: NotReady, life: &Life) -> Finding {
+    match reason {
+        NotReady::Timeout { last } => {
+            let fault = finding(ctx, plan, &rules::smoke::NOT_READY)
+                .arg("seconds", plan.ready_timeout.as_secs_f64())
+                .arg("last", last)
+                .arg("log", shown_log(ctx, life));
+            match life.log {
+                Some(_) => fault,
+                None => fault.help(Localized::both(
+                    format!("see whether a server runs at {}, or raise `ready_timeout_s`", life.base_url),
+                    format!("请确认 {} 上有服务在运行，或调大 `ready_timeout_s`", life.base_url),
+                )),
+            }
+        }
+        NotReady::Exited(_) => finding(ctx, plan, &rules::smoke::SERVER_EXITED)
+            .arg("when", Localized::both("before it was ready", "在就绪之前"))
+            .arg("log", shown_log(ctx, life)),
+        NotReady::Unauthorized { status, route } => {
+            finding(ctx, plan, &rules::smoke::UNAUTHORIZED).arg("status", u32::from(status)).arg("route", route)
+        }
+        NotReady::WrongModel { listed } => finding(ctx, plan, &rules::smoke::WRONG_MODEL)
+            .arg("expected", &plan.served_model)
+            .arg("listed", listed.join(", ")),
+        NotReady::ForeignPort { pids } => {
+            let port = life.base_url.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0);
+            port_finding(ctx, plan, port, &pids)
+        }
+    }
+}
+
+fn port_finding(ctx: &Context, plan: &Plan, port: u16, pids: &[u32]) -> Finding {
+    let owner = pids.first().map_or_else(
+        || Localized::from(""),
+        |pid| {
+            let command = proc_tree::command_line(*pid).unwrap_or_default();
+            Localized::both(format!(" by process {pid} ({command})"), format!("，占用者为进程 {pid}（{command}）"))
+        },
+    );
+    finding(ctx, plan, &rules::smoke::PORT_IN_USE).arg("port", u32::from(port)).arg("owner", owner)
+}
+
+fn shown_log(ctx: &Context, life: &Life) -> Localized {
+    life.log.as_ref().map_or(Localized::from(""), |log| Localized::from(ctx.repo_path(log)))
+}
+
+/// Adds what the end of the server and its log say to a fault.
+fn explain(
+    ctx: &Context,
+    fault: Finding,
+    exit: Option<Exit>,
+    diagnosis: Option<Diagnosis>,
+    text: &str,
+    log: &Path,
+) -> Finding {
+    if fault.rule.id != rules::smoke::SERVER_EXITED.id {
+        return fault;
+    }
+    let exit_text = exit.map_or_else(|| "an unknown end".to_owned(), |exit| exit.to_string());
+    let fault = fault.arg("exit", exit_text);
+    let shown = ctx.repo_path(log);
+    match diagnosis {
+        Some(Diagnosis { signature, line }) => fault
+            .arg(
+                "cause",
+                Localized::both(format!("{} — {line}", signature.cause.en), format!("{} — {line}", signature.cause.zh)),
+            )
+            .help(Localized::both(
+                format!("{}; the log is {shown}", signature.advice.en),
+                format!("{}；日志见 {shown}", signature.advice.zh),
+            )),
+        None if exit.and_then(|exit| exit.signal) == Some(9) => fault
+            .arg(
+                "cause",
+                Localized::both(
+                    "killed, perhaps by the kernel for lack of memory (OOM killer)",
+                    "被强制结束，可能是内核因内存不足所为（OOM killer，memory）",
+                ),
+            )
+            .help(Localized::both(
+                "compare the memory it needs with what is free; look at the kernel's log",
+                "请对比所需内存与可用内存，并查看内核日志",
+            )),
+        None if exit.and_then(|exit| exit.code) == Some(0) => fault.arg(
+            "cause",
+            Localized::both(
+                "the command returned; a server must stay in the foreground",
+                "命令已返回；服务必须在前台运行",
+            ),
+        ),
+        None => {
+            let last = last_words(text).unwrap_or_else(|| "it logged nothing".to_owned());
+            fault.arg("cause", last)
+        }
+    }
+}
+
+fn read_log(path: &Path) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        let _ = file.take(LOG_TO_SEARCH).read_to_end(&mut bytes);
+    }
+    clean_log(&bytes)
+}
+
+/// The last forty lines.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}
