@@ -5,6 +5,7 @@ pub mod counters;
 pub mod diagnose;
 pub mod doctor;
 pub mod launch;
+pub mod machine;
 pub mod memory;
 pub mod model;
 pub(crate) mod plan;

@@ -274,6 +274,9 @@ pub struct ConcludeSettings {
     pub min_samples: u32,
     /// Largest coefficient of variation of throughput over the repeats.
     pub max_cv: f64,
+    /// Largest share of the machine's processor time that other programs may have used
+    /// while the run was measured, 0 to 1.
+    pub max_others_cpu: f64,
     /// Quality probes below this are too few for `accept`.
     pub min_probes: u32,
     /// Samples below this carry no P99.
@@ -292,6 +295,7 @@ impl Default for ConcludeSettings {
             min_repeats: 3,
             min_samples: 30,
             max_cv: 0.10,
+            max_others_cpu: 0.10,
             min_probes: 5,
             p99_min_samples: 100,
             p99_warn_samples: 299,

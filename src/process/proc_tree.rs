@@ -3,19 +3,65 @@
 
 use std::collections::HashMap;
 
+/// One line of the process table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Process.
+    pub pid: u32,
+    /// Its parent.
+    pub parent: u32,
+    /// Its session.
+    pub session: u32,
+    /// Already dead, only not yet waited for.
+    pub zombie: bool,
+    /// CPU time of itself and of the children it waited for, in clock ticks.
+    pub cpu_ticks: u64,
+}
+
+/// The process table; empty where the system has no /proc.
+pub fn table() -> Vec<Entry> {
+    all().into_iter().filter_map(entry).collect()
+}
+
+/// One process; `None` when there is none, or no /proc.
+pub fn entry(pid: u32) -> Option<Entry> {
+    parse_stat(&String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?))
+}
+
+/// Reads `pid (name) state parent group session …`. The name may hold anything, also a
+/// parenthesis: fields start after the last one.
+fn parse_stat(text: &str) -> Option<Entry> {
+    let (head, _) = text.split_once(" (")?;
+    let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace().collect();
+    // utime, stime, cutime, cstime: fields 14 to 17 of proc_pid_stat(5).
+    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>());
+    Some(Entry {
+        pid: head.parse().ok()?,
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        cpu_ticks: ticks.sum::<Result<u64, _>>().ok()?,
+    })
+}
+
 /// `pid` and all its descendants that live now, parents before children. Zombies are
 /// left out: they hold nothing any more.
 pub fn descendants(pid: u32) -> Vec<u32> {
-    let parents = parents();
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for (child, parent) in parents {
-        children.entry(parent).or_default().push(child);
+    family(&table(), pid)
+}
+
+/// `root` and its living descendants in a process table, parents before children.
+pub fn family(table: &[Entry], root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<&Entry>> = HashMap::new();
+    for entry in table.iter().filter(|entry| entry.pid != root) {
+        children.entry(entry.parent).or_default().push(entry);
     }
-    let mut found = Vec::new();
-    let mut queue = vec![pid];
+    let mut found = vec![root];
+    // A dead parent is passed over, its children are not.
+    let mut queue = children.remove(&root).unwrap_or_default();
     while let Some(next) = queue.pop() {
-        found.push(next);
-        queue.extend(children.remove(&next).unwrap_or_default());
+        found.extend((!next.zombie).then_some(next.pid));
+        queue.extend(children.remove(&next.pid).unwrap_or_default());
     }
     found
 }
@@ -24,28 +70,6 @@ pub fn descendants(pid: u32) -> Vec<u32> {
 pub fn all() -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-#[cfg(target_os = "linux")]
-fn parents() -> Vec<(u32, u32)> {
-    all().into_iter().filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn parents() -> Vec<(u32, u32)> {
-    Vec::new()
-}
-
-/// Parent of a process that lives; `None` for a zombie or no process.
-#[cfg(target_os = "linux")]
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, also a parenthesis: fields start after the last one.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
-    match fields.next()? {
-        "Z" | "X" => None,
-        _ => fields.next()?.parse().ok(),
-    }
 }
 
 /// Name and arguments of a process, for messages.
@@ -92,11 +116,28 @@ fn holds(pid: u32, sockets: &[String]) -> bool {
         .any(|target| target.to_str().is_some_and(|target| sockets.iter().any(|socket| socket == target)))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn a_name_with_brackets_does_not_shift_the_fields() {
+        let entry = parse_stat("12 (a) b (c) S 3 4 5 0 -1 0 0 0 0 0 1 2 3 4 20 0").unwrap();
+        assert_eq!(entry, Entry { pid: 12, parent: 3, session: 5, zombie: false, cpu_ticks: 10 });
+        assert!(parse_stat("12 (x) Z 3 4 5 0 -1 0 0 0 0 0 1 2 3 4 20 0").unwrap().zombie);
+        assert_eq!(parse_stat("12 (cut"), None);
+    }
+
+    #[test]
+    fn the_whole_family_is_found_and_the_dead_are_left_out() {
+        let entry = |pid, parent, zombie| Entry { pid, parent, session: 0, zombie, cpu_ticks: 0 };
+        let table = [entry(3, 2, false), entry(2, 1, false), entry(4, 3, true), entry(5, 4, false), entry(9, 8, false)];
+        assert_eq!(family(&table, 1), [1, 2, 3, 5]);
+        assert_eq!(family(&[entry(1, 1, false)], 1), [1]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
     fn a_child_is_a_descendant_and_a_listener_is_found() {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         assert!(descendants(std::process::id()).contains(&child.id()));

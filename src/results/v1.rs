@@ -280,6 +280,11 @@ pub struct Metrics {
     /// Whether output tokens were guessed from characters instead of counted.
     #[serde(default)]
     pub estimated_output_tokens: Option<bool>,
+    /// Share of the machine's processor time that was not ours to use while it was
+    /// measured (other programs, other virtual machines), 0 to 1.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub others_cpu_share: Option<f64>,
     /// One entry per measured pass.
     #[serde(default)]
     pub per_run: Vec<RunMetrics>,

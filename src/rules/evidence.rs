@@ -38,6 +38,12 @@ super::rules! {
         why: "A difference smaller than the spread of the runs is no difference."
            / "比轮间波动还小的差异不算差异。";
     }
+    DISTURBED = "evidence/disturbed" Note {
+        message: "other programs used {value} of the processors while it was measured; at most {wanted} is accepted" / "测量期间其他程序占用了 {value} 的处理器；最多接受 {wanted}";
+        help: "stop what else runs, then repeat the run" / "请停止其他负载后重新测量";
+        why: "What strangers take from the cores differs from run to run: a difference of two such runs may be theirs."
+           / "其他负载每次占用的核心都不同，两次结果的差异可能来自它们。";
+    }
     ACCEPT_WITHOUT_QUALITY = "evidence/accept-without-quality" Note {
         message: "quality was not proven: {value}" / "没有证明质量：{value}";
         help: "run the quality probes and state value and floor" / "请运行质量探针，并写明数值与下限";

@@ -117,6 +117,12 @@ super::rules! {
         why: "Counters of the window and the answers we got describe the same work; when they differ, something else was served too."
            / "窗口内的计数与收到的回答描述的是同一份工作；对不上说明服务还在处理别的请求。";
     }
+    DISTURBED = "smoke/disturbed" Note {
+        message: "other programs used {value} of the processors while requests ran; the figures are disturbed" / "测量期间其他程序占用了 {value} 的处理器，数据受到干扰";
+        help: "stop what else runs and repeat; up to {wanted} is tolerated (`conclude.max_others_cpu`)" / "请停止其他负载后重测；最多容忍 {wanted}（`conclude.max_others_cpu`）";
+        why: "A server that shares its cores was seen to be twenty times slower: such figures compare with nothing."
+           / "与他人共用核心的服务曾慢过二十倍，这样的数据无法比较。";
+    }
     NO_QUEUE = "smoke/no-queue" Note {
         message: "no queue formed: the server never had a request waiting" / "没有形成排队（no queue formed）：服务中始终没有等待的请求";
         help: "raise `concurrency`, or lower `parallel` of the project" / "请提高 `concurrency`，或降低该项目的 `parallel`";

@@ -273,6 +273,7 @@ fn thresholds(limits: &ConcludeSettings) -> Vec<(&'static str, f64)> {
         ("min_repeats", f64::from(limits.min_repeats)),
         ("min_samples", f64::from(limits.min_samples)),
         ("max_cv", limits.max_cv),
+        ("max_others_cpu", limits.max_others_cpu),
         ("min_probes", f64::from(limits.min_probes)),
         ("p99_min_samples", f64::from(limits.p99_min_samples)),
         ("p99_warn_samples", f64::from(limits.p99_warn_samples)),

@@ -20,6 +20,7 @@ pub(super) fn judge(case: &Case<'_>, reasons: &mut Vec<Reason>) {
     reasons.extend(repeats(case));
     reasons.extend(samples(case));
     reasons.extend(stability(case));
+    reasons.extend(disturbed(case));
     quality(case, reasons);
     memory(case, reasons);
     reasons.extend(placeholders(facts));
@@ -115,6 +116,23 @@ fn stability(case: &Case<'_>) -> Option<Reason> {
     };
     let reason = Reason::tune(&rules::UNSTABLE, &["metrics", "per_run"]).arg("wanted", plain(case.limits.max_cv));
     Some(reason.arg("value", value).step(Effort::Longer, "runs that agree", "各轮结果一致的重复运行"))
+}
+
+/// Others on the same processors. A run that did not look, or could not, is not blamed.
+fn disturbed(case: &Case<'_>) -> Option<Reason> {
+    let wanted = case.limits.max_others_cpu;
+    let share = case.candidate.number(&["metrics", "others_cpu_share"]).filter(|share| *share > wanted)?;
+    Some(
+        Reason::tune(&rules::DISTURBED, &["metrics", "others_cpu_share"])
+            .arg("value", percent(share))
+            .arg("wanted", percent(wanted))
+            .step(Effort::Longer, "the same run on a quiet machine", "在安静的机器上重测"),
+    )
+}
+
+/// A share in whole percent.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 fn variation(values: &[f64]) -> Option<f64> {

@@ -164,7 +164,7 @@ pub(super) fn supervise(
     let end = follow(&mut process, &mut ears, watch);
     let left: Vec<String> = match end {
         End::Told | End::Exited(_) => {
-            let family = processes::descendants(&processes::table(), pid);
+            let family = processes::descendants(pid);
             family.into_iter().filter_map(processes::command_line).collect()
         }
         _ => Vec::new(),

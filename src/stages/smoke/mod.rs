@@ -161,6 +161,7 @@ fn succeeded(
     if plan.concurrency > 1 && observed.measured.waiting_peak == Some(0.0) {
         findings.push(Finding::new(&rules::smoke::NO_QUEUE, at.clone()));
     }
+    findings.extend(disturbed(ctx, &at, observed));
     if figures.tokens_source == TokensSource::Chunks {
         findings.push(Finding::new(&rules::smoke::ESTIMATED_TOKENS, at.clone()));
     }
@@ -170,6 +171,14 @@ fn succeeded(
         findings.push(Finding::new(&rules::smoke::TO_CONFIRM, at).arg("list", project.to_confirm.join(", ")));
     }
     (Some(detail(observed, figures)), findings)
+}
+
+/// Others used the processors meanwhile.
+fn disturbed(ctx: &Context, at: &Location, observed: &Observed) -> Option<Finding> {
+    let wanted = ctx.settings.conclude.max_others_cpu;
+    let taken = observed.measured.contention.map(|found| found.taken()).filter(|taken| *taken > wanted)?;
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    Some(Finding::new(&rules::smoke::DISTURBED, at.clone()).arg("value", percent(taken)).arg("wanted", percent(wanted)))
 }
 
 /// The figures a person wants to see beside the verdict.

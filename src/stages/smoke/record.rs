@@ -115,6 +115,7 @@ fn environment(plan: &Plan, observed: &Observed) -> Value {
         "cores": std::thread::available_parallelism().map(std::num::NonZero::get).ok(),
         "load_before": observed.measured.load_before,
         "load_after": observed.measured.load_after,
+        "contention": observed.measured.contention,
         "backend": plan.profile.name,
         "backend_version": backend_version(plan),
         "external": matches!(plan.server, Server::External { .. }),
@@ -268,6 +269,7 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
         duration_s: Some(figures.duration_s),
         output_tokens_mean: figures.mean_tokens(|request| Some(request.output_tokens)),
         estimated_output_tokens: Some(figures.tokens_source == TokensSource::Chunks),
+        others_cpu_share: observed.measured.contention.map(|found| found.taken()),
         per_run: vec![RunMetrics {
             throughput_tokens_per_s: figures.output_tokens_per_s,
             throughput_requests_per_s: figures.requests_per_s,

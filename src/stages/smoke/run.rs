@@ -3,6 +3,7 @@
 
 use crate::backend::counters::Counters;
 use crate::backend::doctor;
+use crate::backend::machine::{Activity, Contention};
 use crate::backend::memory::Reading;
 use crate::backend::plan::Plan;
 use crate::backend::session::{self, Fault, Life, Session};
@@ -38,6 +39,8 @@ pub(super) struct Measured {
     pub(super) invalidation: Option<Invalidation>,
     pub(super) load_before: Option<[f64; 3]>,
     pub(super) load_after: Option<[f64; 3]>,
+    /// What others took of the machine while requests ran.
+    pub(super) contention: Option<Contention>,
 }
 
 /// What a changed prefix costs.
@@ -65,6 +68,9 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
             .await;
     measured.counters_before = session.counters().await;
     measured.load_before = doctor::load();
+    // Of somebody else's server it is not known which processes are its own.
+    let activity = || Activity::read(session.server?.guardian_pid()?);
+    let before = activity();
     let requests = plan.workload.take(plan.requests);
     let total = requests.len();
     let watching = async {
@@ -88,6 +94,7 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
         () = session.watch_memory(&mut measured.memory) => {}
         () = waiting => {}
     }
+    measured.contention = activity().zip(before).and_then(|(after, before)| after.since(&before));
     measured.load_after = doctor::load();
     measured.counters_after = session.counters().await;
     if plan.claims.prefix_cache == Some(Switch::On) && plan.project.is_some() {
