@@ -1,6 +1,7 @@
 //! Backends: what they are (profiles, data), how they are provisioned, started, found
 //! ready, watched, and what their log says when they fail.
 
+pub mod build;
 pub mod counters;
 pub mod diagnose;
 pub mod doctor;

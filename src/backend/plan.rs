@@ -2,6 +2,7 @@
 //! command, the model, the workload, the limits, where the result goes.
 
 use super::BackendProfile;
+use super::build::Build;
 use super::launch::fill;
 use super::model::{self, Caches, ModelError};
 use super::provision::{self, Provisioned};
@@ -71,8 +72,8 @@ pub(crate) enum Server {
         env: BTreeMap<String, String>,
         /// A port that the user fixed.
         port: Option<u16>,
-        /// Its version, as far as it is known without starting it.
-        version: Option<String>,
+        /// Which build it is, as far as it is known without starting it.
+        build: Build,
     },
     /// It runs already.
     External {
@@ -359,8 +360,10 @@ fn start_of(
     let argv: Vec<String> = argv.iter().map(|template| fill(template, &values)).collect();
     let env = profile.env.iter().map(|(name, template)| (name.clone(), fill(template, &values))).collect();
     let program = argv.first().map(String::as_str).unwrap_or_default();
-    profile.locate(program).map_err(missing)?;
-    let server = Server::Start { argv, env, port: None, version };
+    let program = profile.locate(program).map_err(missing)?;
+    let mut build = Build::of(profile, &program);
+    build.version = version.or(build.version);
+    let server = Server::Start { argv, env, port: None, build };
     Ok((profile.clone(), server, model, served_model))
 }
 
@@ -405,7 +408,8 @@ pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
             ("host", "127.0.0.1".to_owned()),
         ]);
         let argv = backend.command.iter().map(|template| fill(template, &values)).collect();
-        Server::Start { argv, env: backend.env.clone(), port: backend.port, version: None }
+        // What an ad-hoc command starts is not looked into: it may be a shell around anything.
+        Server::Start { argv, env: backend.env.clone(), port: backend.port, build: Build::default() }
     } else {
         Server::External { base_url: backend.base_url.clone() }
     };

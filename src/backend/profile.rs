@@ -27,6 +27,8 @@ pub struct BackendProfile {
     pub args: Vec<String>,
     /// Python module that the program, an interpreter, must have; empty: none.
     pub python_module: String,
+    /// Names of the Python distribution that serves, tried in order; empty: a native program.
+    pub packages: Vec<String>,
     /// Name that requests use, with the same placeholders; empty: the last part of the model's name.
     pub served_model: String,
     /// Arguments that print the version.
@@ -84,6 +86,7 @@ impl Default for BackendProfile {
             program: String::new(),
             args: Vec::new(),
             python_module: String::new(),
+            packages: Vec::new(),
             served_model: String::new(),
             version_args: vec!["--version".to_owned()],
             features: BTreeMap::new(),

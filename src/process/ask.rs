@@ -1,7 +1,7 @@
 //! A question to a program of somebody else: the answer is bounded in length and time,
 //! because whatever is called `python` may print or wait for ever.
 
-use std::io::{self, Read};
+use std::io::{self, PipeReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -18,8 +18,35 @@ const TICK: Duration = Duration::from_millis(5);
 /// It does not start, prints more than 4 MiB, takes longer than `patience`, or
 /// `give_up` says that nobody wants the answer any more. It has been stopped then.
 pub fn ask(command: &mut Command, patience: Duration, give_up: impl Fn() -> bool) -> io::Result<(ExitStatus, Vec<u8>)> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let answer = listen(&mut child, patience, give_up);
+    let (answer, pipe) = io::pipe()?;
+    hear(command.stdout(pipe).stderr(Stdio::null()), answer, patience, give_up)
+}
+
+/// As [`ask`], with what the program says on standard error among its answer: servers
+/// print their version on either.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_both(
+    command: &mut Command,
+    patience: Duration,
+    give_up: impl Fn() -> bool,
+) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let (answer, pipe) = io::pipe()?;
+    hear(command.stdout(pipe.try_clone()?).stderr(pipe), answer, patience, give_up)
+}
+
+fn hear(
+    command: &mut Command,
+    pipe: PipeReader,
+    patience: Duration,
+    give_up: impl Fn() -> bool,
+) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let child = command.stdin(Stdio::null()).spawn();
+    // The command holds its ends of the pipe: while it does, the answer has no end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = child?;
+    let answer = listen(&mut child, pipe, patience, give_up);
     if answer.is_err() {
         // An error here means that it is gone already.
         let _ = child.kill();
@@ -28,8 +55,12 @@ pub fn ask(command: &mut Command, patience: Duration, give_up: impl Fn() -> bool
     answer
 }
 
-fn listen(child: &mut Child, patience: Duration, give_up: impl Fn() -> bool) -> io::Result<(ExitStatus, Vec<u8>)> {
-    let pipe = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
+fn listen(
+    child: &mut Child,
+    pipe: PipeReader,
+    patience: Duration,
+    give_up: impl Fn() -> bool,
+) -> io::Result<(ExitStatus, Vec<u8>)> {
     let until = Instant::now() + patience;
     let late = || if give_up() || Instant::now() >= until { Err(no_answer(patience)) } else { Ok(()) };
     let (sender, heard) = channel();
@@ -76,6 +107,8 @@ mod tests {
         let long = Duration::from_secs(60);
         assert_eq!(shell("echo 3", long).unwrap(), "3\n");
         assert!(shell("exec cat /dev/zero", long).unwrap_err().to_string().contains("more than 4 MiB"));
+        let (_, both) = ask_both(Command::new("sh").args(["-c", "echo 1; echo 2 >&2"]), long, || false).unwrap();
+        assert_eq!(String::from_utf8_lossy(&both), "1\n2\n");
         let short = Duration::from_millis(200);
         for silent in ["exec sleep 60", "exec >&-; exec sleep 60", "sleep 60 & exit 0"] {
             let began = Instant::now();

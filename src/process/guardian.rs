@@ -50,11 +50,21 @@ pub(super) fn serve() -> io::Result<()> {
         Err(error) => return report(&Event::NotStarted { cause: error.to_string() }),
     };
     let pid = Pid::from_raw(i32::try_from(server.id()).unwrap_or(i32::MAX));
-    report(&Event::Started { pid: server.id() })?;
-    let log = pump(output, &launch);
     let (sender, inbox) = mpsc::channel();
-    listen(sender.clone());
-    reap(sender);
+    let watching = pump(output, &launch).and_then(|log| {
+        listen(sender.clone())?;
+        reap(sender)?;
+        Ok(log)
+    });
+    let log = match watching {
+        Ok(log) => log,
+        // A limit of threads or memory: a server that nobody can watch must not run.
+        Err(error) => {
+            signal_tree(pid, Signal::SIGKILL);
+            return report(&Event::NotStarted { cause: format!("no thread to watch it: {error}") });
+        }
+    };
+    report(&Event::Started { pid: server.id() })?;
     let forced = guard(pid, &inbox);
     let (log_bytes, log_dropped) = log.recv_timeout(DRAIN).unwrap_or_default();
     report(&Event::Gone { forced, log_bytes, log_dropped })
@@ -110,32 +120,33 @@ fn start(launch: &LaunchSpec) -> io::Result<(Child, io::PipeReader)> {
 }
 
 /// Drains the log on a thread of its own; the receiver gets the sizes when it ends.
-fn pump(output: io::PipeReader, launch: &LaunchSpec) -> Receiver<(u64, u64)> {
+fn pump(output: io::PipeReader, launch: &LaunchSpec) -> io::Result<Receiver<(u64, u64)>> {
     let (sender, receiver) = mpsc::channel();
     let mut log = HeadAndTail::new(&launch.log, launch.log_max_bytes);
     let redactor = Redactor::new(&launch.secrets);
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         log.drain(output, &redactor);
         let _ = sender.send(log.finish());
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 /// Orders from `verify`; the end of the pipe means that it is gone.
-fn listen(sender: Sender<Message>) {
-    thread::spawn(move || {
+fn listen(sender: Sender<Message>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if let Ok(order) = serde_json::from_str(&line) {
                 let _ = sender.send(Message::Order(order));
             }
         }
         let _ = sender.send(Message::Orphaned);
-    });
+    })?;
+    Ok(())
 }
 
 /// Every child that ends, the server and whoever was orphaned to us.
-fn reap(sender: Sender<Message>) {
-    thread::spawn(move || {
+fn reap(sender: Sender<Message>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
         loop {
             let message = match waitpid(None, None) {
                 Ok(WaitStatus::Exited(pid, code)) => Message::Reaped(pid, Some(code), None),
@@ -148,7 +159,8 @@ fn reap(sender: Sender<Message>) {
                 break;
             }
         }
-    });
+    })?;
+    Ok(())
 }
 
 /// Waits for an order or an end, then stops the tree. Returns whether SIGKILL was needed.

@@ -33,16 +33,15 @@ pub(super) fn serve(mut orders: impl BufRead + Send + 'static, mut events: impl 
         Ok(server) => server,
         Err(error) => return report(&mut events, &Event::NotStarted { cause: error.to_string() }),
     };
-    report(&mut events, &Event::Started { pid: server.id() })?;
     let mut log = HeadAndTail::new(&launch.log, launch.log_max_bytes);
     let redactor = Redactor::new(&launch.secrets);
     let (sizes_in, sizes) = mpsc::channel();
-    thread::spawn(move || {
+    let draining = thread::Builder::new().spawn(move || {
         log.drain(reader, &redactor);
         let _ = sizes_in.send(log.finish());
     });
     let (stop_in, stop) = mpsc::channel();
-    thread::spawn(move || {
+    let listening = thread::Builder::new().spawn(move || {
         // An order or the end of the pipe: both mean "stop".
         for line in orders.lines().map_while(Result::ok) {
             if serde_json::from_str::<Order>(&line).is_ok() {
@@ -51,6 +50,13 @@ pub(super) fn serve(mut orders: impl BufRead + Send + 'static, mut events: impl 
         }
         let _ = stop_in.send(());
     });
+    // A limit of threads or memory: a server that nobody can watch must not run.
+    if let Err(error) = draining.and(listening) {
+        server.kill()?;
+        server.wait()?;
+        return report(&mut events, &Event::NotStarted { cause: format!("no thread to watch it: {error}") });
+    }
+    report(&mut events, &Event::Started { pid: server.id() })?;
     let mut forced = false;
     let status = loop {
         if let Some(status) = server.try_wait()? {

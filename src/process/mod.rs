@@ -12,7 +12,7 @@ pub mod proc_tree;
 mod protocol;
 mod sweeper;
 
-pub use ask::ask;
+pub use ask::{ask, ask_both};
 pub use guarded::{Exit, Guarded, State, StopKind, Stopped};
 pub use log::{Redactor, clean_log};
 pub use protocol::LaunchSpec;

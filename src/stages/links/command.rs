@@ -59,7 +59,12 @@ fn spawn(program: &str, arguments: &[String], folder: &Path) -> std::io::Result<
 /// Waits for the command and passes on what it prints; an interrupt ends its group.
 fn watch(ctx: &Context, mut child: Child) -> std::io::Result<ExitStatus> {
     let streams = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
-    let readers: Vec<_> = streams.into_iter().flatten().map(|stream| thread::spawn(move || pass_on(stream))).collect();
+    let readers: Vec<_> = streams
+        .into_iter()
+        .flatten()
+        .map(|stream| thread::Builder::new().spawn(move || pass_on(stream)))
+        .collect::<std::io::Result<_>>()
+        .inspect_err(|_| end(&mut child, true))?;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;

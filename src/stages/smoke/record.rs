@@ -118,6 +118,10 @@ fn environment(plan: &Plan, observed: &Observed) -> Value {
         "contention": observed.measured.contention,
         "backend": plan.profile.name,
         "backend_version": backend_version(plan),
+        "build": match &plan.server {
+            Server::Start { build, .. } => object!(build),
+            Server::External { .. } => Value::Null,
+        },
         "external": matches!(plan.server, Server::External { .. }),
         "gpus": doctor::gpus().ok().map(|(driver, gpus)| object!({
             "driver": driver,
@@ -150,7 +154,7 @@ fn server(ctx: &Context, observed: &Observed) -> Value {
 
 fn backend_version(plan: &Plan) -> Option<String> {
     match &plan.server {
-        Server::Start { version, .. } => version.clone(),
+        Server::Start { build, .. } => build.version.clone(),
         Server::External { .. } => None,
     }
 }
