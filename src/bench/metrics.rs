@@ -184,7 +184,7 @@ mod tests {
             sent: Duration::from_millis(sent),
             chunks: chunks
                 .iter()
-                .map(|at| Chunk { at: Duration::from_millis(*at), visible: true, tokens_so_far: None })
+                .map(|at| Chunk { at: Duration::from_millis(*at), visible: true, tokens_so_far: None, damaged: false })
                 .collect(),
             end: Duration::from_millis(chunks.last().copied().unwrap_or(sent) + 5),
             usage: Some(Usage { prompt_tokens: Some(3), completion_tokens: Some(tokens), cached_tokens: None }),
