@@ -23,6 +23,7 @@ pub mod notebook;
 pub mod pipeline;
 pub mod process;
 pub mod python;
+pub mod quality;
 pub mod render;
 pub mod results;
 pub mod rules;

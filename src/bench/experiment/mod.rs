@@ -1,0 +1,3 @@
+//! A frozen, fair experiment: one variable, interleaved arms, phases apart.
+
+pub mod record;
