@@ -106,6 +106,8 @@ pub struct ProbeRecord {
     pub exact: Option<bool>,
     /// Characters of the longest common prefix with the baseline's answer.
     pub prefix_chars: Option<u32>,
+    /// The same as a share of the longer answer.
+    pub prefix_share: Option<f64>,
     /// Whether the structure that was asked for is there; `null`: none was.
     pub structure: Option<StructureRecord>,
     /// Key fields.
