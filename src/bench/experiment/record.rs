@@ -129,9 +129,10 @@ pub struct WorkloadFacts {
     pub max_tokens: u32,
     /// Words of a generated prompt; `null` for a file.
     pub prompt_words: Option<u32>,
-    /// Whether every pass puts a text of its own before its prompts, so that no answer
-    /// comes from a cache. Not so where the cache is the subject.
-    pub salted: bool,
+    /// What stands before a prompt so that a cache cannot know it: `prompt` (a number of
+    /// its own before every prompt), `pass` (one number for all prompts of a pass, where
+    /// the cache is the subject).
+    pub salt: String,
     /// Every prompt with its digest, before the salt.
     pub prompts: Vec<PromptFacts>,
 }
@@ -223,6 +224,8 @@ impl Goodput {
 pub struct ArmRecord {
     /// Its name, as in the manifest.
     pub name: String,
+    /// Precision of the weights: as stated, else as the server says.
+    pub precision: Option<String>,
     /// Every start of its server.
     pub starts: Vec<StartRecord>,
     /// Time: median over the measured passes with their range.
