@@ -23,6 +23,7 @@ pub mod notebook;
 pub mod pipeline;
 pub mod process;
 pub mod python;
+pub mod quality;
 pub mod render;
 pub mod results;
 pub mod rules;
@@ -74,6 +75,8 @@ fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
         Command::Compare(args) => commands::compare::run(args, cli, screen),
         Command::Normalize(args) => commands::normalize::run(args, cli, screen),
         Command::Merge(args) => commands::merge::run(args, screen),
+        Command::Bench(args) => commands::bench::run(args, cli, screen),
+        Command::Calibrate(args) => commands::calibrate::run(args, cli, screen),
         Command::Backend(args) => commands::backend::run(&args.command, cli, screen),
         Command::Settings => commands::settings::run(cli, screen),
         Command::Init(args) => commands::init::run(args, cli, screen),

@@ -152,6 +152,14 @@ impl Phase {
         }
     }
 
+    /// Where it is now and what is going on, where a line is drawn over.
+    pub fn at(&self, done: u64, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+            bar.set_message(neutralize(what));
+        }
+    }
+
     /// Counts one step and says which.
     pub fn step(&self, what: &str) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

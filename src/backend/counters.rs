@@ -17,6 +17,14 @@ pub fn read(profile: &BackendProfile, page: &str) -> Counters {
     profile.counters.iter().filter_map(|(meaning, name)| Some((meaning.clone(), *sums.get(name.as_str())?))).collect()
 }
 
+/// The profile whose names stand in a page, for a server of unknown kind: the one with
+/// the most of them.
+pub fn known<'a>(profiles: &'a [BackendProfile], page: &str) -> Option<&'a BackendProfile> {
+    let found = profiles.iter().map(|profile| (read(profile, page).len(), profile)).filter(|(count, _)| *count > 0);
+    // The first of equals: several profiles may stand for one engine.
+    found.rev().max_by_key(|(count, _)| *count).map(|(_, profile)| profile)
+}
+
 /// Name and value of a sample line; labels are passed over.
 fn sample(line: &str) -> Option<(&str, f64)> {
     let line = line.trim();
@@ -80,6 +88,18 @@ mod tests {
     fn series_are_summed_and_a_missing_one_is_absent() {
         let page = "# TYPE v:hits_total counter\nv:hits_total{engine=\"0\",name=\"a}b\\\"\"} 3\nv:hits_total{engine=\"1\"} 4.5 1700000\nv:hits_total_created 9\nv:none NaN\n";
         assert_eq!(read(&profile(), page), Counters::from([("hits".to_owned(), 7.5)]));
+    }
+
+    #[test]
+    fn a_server_is_known_by_its_names() {
+        let other = BackendProfile {
+            name: "other".to_owned(),
+            counters: BTreeMap::from([("hits".to_owned(), "o:hits".to_owned())]),
+            ..BackendProfile::default()
+        };
+        let profiles = [profile(), other];
+        assert_eq!(known(&profiles, "o:hits 1\n").map(|found| found.name.as_str()), Some("other"));
+        assert!(known(&profiles, "x:hits 1\n").is_none());
     }
 
     #[test]

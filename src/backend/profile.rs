@@ -43,7 +43,7 @@ pub struct BackendProfile {
     pub models: String,
     /// Route with counters in Prometheus text; empty: it has none.
     pub metrics: String,
-    /// Counters by meaning (`prompt_tokens`, `cached_tokens`, `generated_tokens`,
+    /// Counters by meaning (`prompt_tokens`, `cached_tokens`, `cache_queries`, `generated_tokens`,
     /// `drafted_tokens`, `accepted_tokens`, `waiting`), as the server names them.
     pub counters: BTreeMap<String, String>,
     /// Seconds until it must have answered a first request.

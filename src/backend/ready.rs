@@ -2,10 +2,11 @@
 //! of the workload's kind answered. Times of each step are the cold start; they are
 //! stored and never mixed with warm figures.
 
-use crate::client::{ChatRequest, Endpoint, FaultKind, Run};
+use crate::client::{Api, Asked, ChatRequest, Endpoint, FaultKind, Run};
 use crate::process::{Exit, Guarded, proc_tree};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Routes of a server; an empty one is skipped.
@@ -224,8 +225,13 @@ impl Wait<'_> {
             messages: json!([{"role": "user", "content": "Say ok."}]),
             max_tokens: 2,
         };
-        let run =
-            Run { endpoint: self.endpoint, model: &identity.model, epoch: Instant::now(), timeout: self.probe_timeout };
+        let run = Run {
+            endpoint: Arc::new(self.endpoint.clone()),
+            model: identity.model.as_str().into(),
+            epoch: Instant::now(),
+            timeout: self.probe_timeout,
+            asked: Asked::default(),
+        };
         let mut connection = None;
         let trace = run.send(&request, &mut connection).await;
         match &trace.fault {
@@ -237,7 +243,7 @@ impl Wait<'_> {
                 Step::Ready(identity)
             }
             Some(fault) => match (fault.kind, fault.status) {
-                (FaultKind::Http, Some(status @ (401 | 403))) => self.unauthorized(status, crate::client::CHAT_ROUTE),
+                (FaultKind::Http, Some(status @ (401 | 403))) => self.unauthorized(status, Api::Chat.route()),
                 (kind, status) => {
                     let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
                     Step::Later(format!("the first request failed: {kind}{status}: {}", fault.message))

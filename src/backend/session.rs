@@ -7,13 +7,14 @@ use super::launch;
 use super::memory::{self, Reading};
 use super::plan::{Plan, Server};
 use super::ready::{self, ColdStart, Identity, NotReady, Routes, Wait};
-use crate::client::{Endpoint, Run, control_client};
+use crate::client::{Asked, Endpoint, Run, control_client};
 use crate::course::Context;
 use crate::model::{Finding, Localized, Location};
 use crate::process::{Exit, Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
 use crate::rules;
 use crate::term::Phase;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often memory is read while requests run.
@@ -57,8 +58,14 @@ pub(crate) struct Session<'a> {
 
 impl Session<'_> {
     /// A series of requests whose times count from now.
-    pub(crate) fn run(&self) -> Run<'_> {
-        Run { endpoint: &self.endpoint, model: &self.model, epoch: Instant::now(), timeout: self.plan.probe_timeout }
+    pub(crate) fn run(&self) -> Run {
+        Run {
+            endpoint: Arc::new(self.endpoint.clone()),
+            model: self.model.as_str().into(),
+            epoch: Instant::now(),
+            timeout: self.plan.probe_timeout,
+            asked: Asked::default(),
+        }
     }
 
     /// A finding about this run, at its result file.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Where the token counts come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokensSource {
     /// `usage` of every answer.
@@ -21,16 +21,25 @@ pub enum TokensSource {
 pub struct RequestFigures {
     /// Name in the workload.
     pub id: String,
+    /// Who asked, in a mix of tenants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Request sent → first token-bearing event.
     pub ttft_ms: f64,
     /// Request sent → first visible content.
     pub ttft_visible_ms: Option<f64>,
+    /// Request sent → first event with a choice, token-bearing or not: a diagnostic.
+    pub first_chunk_ms: Option<f64>,
     /// (last − first token-bearing event) / (N − tokens of the first event).
     pub tpot_ms: Option<f64>,
     /// Request sent → last token-bearing event.
     pub e2e_ms: f64,
     /// Request sent → `[DONE]` or end of body.
     pub stream_end_ms: f64,
+    /// Planned time of sending → last token-bearing event.
+    pub latency_from_schedule_ms: f64,
+    /// Planned time of sending → request sent.
+    pub client_queue_ms: f64,
     /// Time to open the connection, when one was opened.
     pub connect_ms: Option<f64>,
     /// Prompt tokens by usage.
@@ -51,39 +60,72 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Output tokens of a request: `usage`, when it is at least the number of chunks with
-/// tokens and positive, else the number of chunks.
-fn output_tokens(trace: &RequestTrace) -> (u64, TokensSource) {
+/// The tokens of an answer, and how well they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// Output tokens; a lower bound when they are chunks.
+    pub tokens: u64,
+    /// Where the count comes from.
+    pub source: TokensSource,
+    /// Why `usage` cannot be true.
+    pub implausible: Option<String>,
+}
+
+/// Output tokens of a request: `usage`, when it is positive, no more than was asked for
+/// and no less than the chunks with tokens (one whose bytes were damaged may be none);
+/// else the number of chunks.
+pub fn counted(trace: &RequestTrace) -> Counted {
     let chunks = trace.chunks.len() as u64;
+    let damaged = trace.chunks.iter().filter(|chunk| chunk.damaged).count() as u64;
+    let (most, least) = (u64::from(trace.max_tokens), (chunks - damaged).max(1));
+    let by_chunks = |implausible| Counted { tokens: chunks, source: TokensSource::Chunks, implausible };
     match trace.usage.and_then(|usage| usage.completion_tokens) {
-        Some(count) if count >= chunks && count > 0 => (count, TokensSource::Usage),
-        _ => (chunks, TokensSource::Chunks),
+        None => by_chunks(None),
+        Some(count) if count < least => by_chunks(Some(format!("{count} < {chunks} chunks"))),
+        Some(count) if most > 0 && count > most => by_chunks(Some(format!("{count} > max_tokens {most}"))),
+        Some(tokens) => Counted { tokens, source: TokensSource::Usage, implausible: None },
     }
 }
 
+/// Tokens that came with each chunk; `None` where they are not known: the server counts
+/// in every chunk, or there are as many tokens as chunks.
+pub fn tokens_per_chunk(trace: &RequestTrace) -> Option<Vec<u64>> {
+    let so_far: Option<Vec<u64>> = trace.chunks.iter().map(|chunk| chunk.tokens_so_far).collect();
+    if let Some(so_far) = so_far {
+        let before = std::iter::once(0).chain(so_far.iter().copied());
+        let each: Option<Vec<u64>> = so_far.iter().zip(before).map(|(now, before)| now.checked_sub(before)).collect();
+        return each.filter(|each| each.iter().all(|count| *count > 0));
+    }
+    let counted = counted(trace);
+    let damaged = trace.chunks.iter().filter(|chunk| chunk.damaged).count();
+    let (chunks, tokens) = (trace.chunks.len(), counted.tokens as usize);
+    (counted.source == TokensSource::Usage && (chunks - damaged..=chunks).contains(&tokens)).then(|| vec![1; chunks])
+}
+
 impl RequestFigures {
-    /// Of a successful request.
-    fn of(trace: &RequestTrace) -> Option<Self> {
+    /// Of a successful request; `None` without a token.
+    pub fn of(trace: &RequestTrace) -> Option<Self> {
         let (first, last) = (trace.chunks.first()?, trace.chunks.last()?);
-        let (tokens, _) = output_tokens(trace);
+        let counted = counted(trace);
         let in_first = first.tokens_so_far.unwrap_or(1).max(1);
-        let divisor = tokens.saturating_sub(in_first);
+        let divisor = if counted.implausible.is_some() { 0 } else { counted.tokens.saturating_sub(in_first) };
+        let since_sent = |at: Duration| ms(at.saturating_sub(trace.sent));
         Some(RequestFigures {
             id: trace.id.clone(),
-            ttft_ms: ms(first.at.saturating_sub(trace.sent)),
-            ttft_visible_ms: trace
-                .chunks
-                .iter()
-                .find(|chunk| chunk.visible)
-                .map(|chunk| ms(chunk.at.saturating_sub(trace.sent))),
+            tenant: trace.tenant.as_deref().map(str::to_owned),
+            ttft_ms: since_sent(first.at),
+            ttft_visible_ms: trace.chunks.iter().find(|chunk| chunk.visible).map(|chunk| since_sent(chunk.at)),
+            first_chunk_ms: trace.first_event.map(since_sent),
             tpot_ms: (divisor > 0).then(|| ms(last.at - first.at) / divisor as f64),
-            e2e_ms: ms(last.at.saturating_sub(trace.sent)),
-            stream_end_ms: ms(trace.end.saturating_sub(trace.sent)),
+            e2e_ms: since_sent(last.at),
+            stream_end_ms: since_sent(trace.end),
+            latency_from_schedule_ms: ms(last.at.saturating_sub(trace.scheduled)),
+            client_queue_ms: ms(trace.sent.saturating_sub(trace.scheduled)),
             connect_ms: trace.connect.map(ms),
             prompt_tokens: trace.usage.and_then(|usage| usage.prompt_tokens),
-            output_tokens: tokens,
+            output_tokens: counted.tokens,
             cached_tokens: trace.usage.and_then(|usage| usage.cached_tokens),
-            queue_wait_ms: trace.prompt_ms.map(|prompt| (ms(first.at.saturating_sub(trace.sent)) - prompt).max(0.0)),
+            queue_wait_ms: trace.prompt_ms.map(|prompt| (since_sent(first.at) - prompt).max(0.0)),
             chunks: trace.chunks.len(),
             finish_reason: trace.finish.clone(),
         })
@@ -146,7 +188,7 @@ impl PassFigures {
         let duration_s = end.saturating_sub(begin).as_secs_f64();
         let output: u64 = requests.iter().map(|request| request.output_tokens).sum();
         let rate = |count: f64| (duration_s > 0.0 && count > 0.0).then(|| count / duration_s);
-        let estimated = good.iter().any(|trace| output_tokens(trace).1 == TokensSource::Chunks);
+        let estimated = good.iter().any(|trace| counted(trace).source == TokensSource::Chunks);
         PassFigures {
             ttft_ms: Distribution::of(&ttft),
             tpot_ms: Distribution::of(&column(&|request| request.tpot_ms)),
@@ -184,7 +226,7 @@ mod tests {
             sent: Duration::from_millis(sent),
             chunks: chunks
                 .iter()
-                .map(|at| Chunk { at: Duration::from_millis(*at), visible: true, tokens_so_far: None })
+                .map(|at| Chunk { at: Duration::from_millis(*at), visible: true, tokens_so_far: None, damaged: false })
                 .collect(),
             end: Duration::from_millis(chunks.last().copied().unwrap_or(sent) + 5),
             usage: Some(Usage { prompt_tokens: Some(3), completion_tokens: Some(tokens), cached_tokens: None }),
@@ -216,5 +258,18 @@ mod tests {
     fn impossible_usage_is_an_estimate_from_chunks() {
         let pass = PassFigures::of(&[trace(0, &[10, 20, 30], 2)]);
         assert_eq!((pass.output_tokens, pass.tokens_source), (3, TokensSource::Chunks));
+        assert_eq!(pass.tpot_ms, None, "nothing is divided by a count that cannot be true");
+        let too_many = RequestTrace { max_tokens: 4, ..trace(0, &[10, 20, 30], 8) };
+        assert_eq!(counted(&too_many).implausible.unwrap(), "8 > max_tokens 4");
+    }
+
+    #[test]
+    fn tokens_of_a_chunk_are_known_from_its_count_or_from_the_sum() {
+        assert_eq!(tokens_per_chunk(&trace(0, &[10, 20], 2)), Some(vec![1, 1]));
+        assert_eq!(tokens_per_chunk(&trace(0, &[10, 20], 5)), None);
+        let mut counting = trace(0, &[10, 20], 7);
+        counting.chunks[0].tokens_so_far = Some(4);
+        counting.chunks[1].tokens_so_far = Some(7);
+        assert_eq!(tokens_per_chunk(&counting), Some(vec![4, 3]));
     }
 }

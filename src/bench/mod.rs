@@ -1,6 +1,16 @@
 //! Running a workload and deriving figures from what happened.
 
+pub mod experiment;
+pub mod calibrate;
+pub mod live;
 pub mod load;
 pub mod metrics;
+pub mod notes;
+pub mod plan;
+pub mod report;
+pub mod runner;
+pub mod starvation;
 pub mod stats;
+pub mod trace_file;
+pub mod truth;
 pub mod workload;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod backend;
+mod bench;
 mod chain;
 mod links;
 mod results;
@@ -10,6 +11,9 @@ mod static_checks;
 
 pub use answers::{AnswerMode, AnswersArgs, ConfineArgs, Partition};
 pub use backend::{BackendArgs, BackendCommand};
+pub use bench::{
+    Arrival, BenchArgs, BenchLoad, BenchServer, BenchVerdict, BenchWorkload, CalibrateArgs, QualityProbe, Ramp,
+};
 pub use chain::AllArgs;
 pub use links::LinksArgs;
 pub use results::{CompareArgs, ConcludeArgs, NormalizeArgs, SchemaArgs, SourceFormat, Stated};
@@ -91,6 +95,10 @@ pub enum Command {
     Compare(CompareArgs),
     /// Migrate historical results to inference-benchmark/v1; the original is never touched
     Normalize(NormalizeArgs),
+    /// Put a load on a running server and measure it
+    Bench(Box<BenchArgs>),
+    /// Measure this client's own error on this machine
+    Calibrate(CalibrateArgs),
     /// List, install or examine backends
     Backend(BackendArgs),
     /// Join the reports of a run that was split with --partition

@@ -14,20 +14,83 @@ pub struct ChatRequest {
     pub max_tokens: u32,
 }
 
+/// Which of the two routes of the OpenAI format is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// `/v1/chat/completions`.
+    #[default]
+    Chat,
+    /// `/v1/completions`: the prompt is the text of the messages.
+    Completions,
+}
+
+impl Api {
+    /// The route.
+    pub fn route(self) -> &'static str {
+        match self {
+            Api::Chat => "/v1/chat/completions",
+            Api::Completions => "/v1/completions",
+        }
+    }
+}
+
+/// What every request of a run asks for besides its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// The route.
+    pub api: Api,
+    /// Token counts on every chunk (`continuous_usage_stats`), where the server knows them.
+    pub continuous_usage: bool,
+    /// The log-probability of every generated token.
+    pub logprobs: bool,
+    /// No end before `max_tokens` (`ignore_eos`), where the server knows it.
+    pub ignore_eos: bool,
+}
+
 impl ChatRequest {
-    /// The body for `/v1/chat/completions`: greedy, streamed, with usage at the end.
-    pub fn body(&self, model: &str, stream: bool) -> Vec<u8> {
-        let mut body = json!({
-            "model": model,
-            "messages": self.messages,
-            "max_tokens": self.max_tokens,
-            "temperature": 0,
-            "stream": stream,
-        });
-        if stream {
-            body["stream_options"] = json!({"include_usage": true});
+    /// One user message.
+    pub fn prompt(id: impl Into<String>, text: &str, max_tokens: u32) -> Self {
+        ChatRequest { id: id.into(), messages: json!([{"role": "user", "content": text}]), max_tokens }
+    }
+
+    /// The streamed request as bytes: greedy, with usage at the end.
+    pub fn body(&self, model: &str, asked: Asked) -> Vec<u8> {
+        let mut options = json!({"include_usage": true});
+        if asked.continuous_usage {
+            options["continuous_usage_stats"] = json!(true);
+        }
+        let mut body = json!({"model": model});
+        match asked.api {
+            Api::Chat => body["messages"] = self.messages.clone(),
+            Api::Completions => body["prompt"] = json!(self.text()),
+        }
+        body["max_tokens"] = json!(self.max_tokens);
+        body["temperature"] = json!(0);
+        body["stream"] = json!(true);
+        body["stream_options"] = options;
+        if asked.logprobs {
+            body["logprobs"] = if asked.api == Api::Chat { json!(true) } else { json!(1) };
+        }
+        if asked.ignore_eos {
+            body["ignore_eos"] = json!(true);
         }
         body.to_string().into_bytes()
+    }
+
+    /// The text of the messages, one after the other.
+    fn text(&self) -> String {
+        let contents = self.messages.as_array().into_iter().flatten().map(|message| &message["content"]);
+        contents.filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The request of the next turn: this one, its answer, and what the user says then.
+    #[must_use]
+    pub fn next_turn(&self, answer: &str, next: &ChatRequest) -> ChatRequest {
+        let mut messages = self.messages.as_array().cloned().unwrap_or_default();
+        messages.push(json!({"role": "assistant", "content": answer}));
+        messages.extend(next.messages.as_array().cloned().unwrap_or_default());
+        ChatRequest { messages: Value::Array(messages), ..next.clone() }
     }
 }
 
@@ -85,6 +148,8 @@ pub(super) struct Choice {
     text: Option<String>,
     #[serde(default)]
     pub(super) finish_reason: Option<String>,
+    #[serde(default)]
+    logprobs: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -154,6 +219,14 @@ impl Answer {
             completion_tokens: usage.completion_tokens,
             cached_tokens: usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens),
         })
+    }
+
+    /// Log-probabilities of the tokens of this chunk, in both forms of the format.
+    pub(super) fn logprobs(&self) -> impl Iterator<Item = f64> {
+        let lists = self.choices.iter().flatten().filter_map(|choice| choice.logprobs.as_ref()).flat_map(|logprobs| {
+            [&logprobs["content"], &logprobs["token_logprobs"]].into_iter().filter_map(Value::as_array)
+        });
+        lists.flatten().filter_map(|token| token.as_f64().or_else(|| token["logprob"].as_f64()))
     }
 
     pub(super) fn bearing(&self) -> Bearing {

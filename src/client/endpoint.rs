@@ -2,9 +2,11 @@
 //! environment has no business with a server on this machine, and its time would be
 //! counted as the server's.
 
+use super::clock::{Clocked, SocketClock};
+use super::recording::Recording;
 use super::trace::{FaultKind, RequestFault};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response, header};
@@ -54,16 +56,18 @@ impl Endpoint {
         self.key.as_deref()
     }
 
-    /// Opens a connection.
+    /// Opens a connection whose stamps count from `epoch`.
     ///
     /// # Errors
     /// The server cannot be reached.
-    pub async fn connect(&self) -> Result<Connection, RequestFault> {
+    pub async fn connect(&self, epoch: Instant) -> Result<Connection, RequestFault> {
         let fail = |error: &dyn std::fmt::Display| RequestFault::new(FaultKind::Connect, error.to_string());
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = self.url.port_or_known_default().unwrap_or(80);
         let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| fail(&error))?;
         stream.set_nodelay(true).map_err(|error| fail(&error))?;
+        let clock = Arc::new(SocketClock::new(epoch));
+        let stream = Clocked::new(stream, Arc::clone(&clock));
         let sender = if self.url.scheme() == "https" {
             let name = rustls::pki_types::ServerName::try_from(host).map_err(|error| fail(&error))?;
             let stream =
@@ -72,23 +76,36 @@ impl Endpoint {
         } else {
             handshake(stream).await
         };
-        Ok(Connection { sender: sender.map_err(|error| fail(&error))?, requests: 0 })
+        Ok(Connection { sender: sender.map_err(|error| fail(&error))?, clock, requests: 0 })
     }
 
-    fn request(&self, route: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, RequestFault> {
+    /// A request for a stream of events.
+    fn post(&self, route: &str, body: Bytes) -> Result<Request<Full<Bytes>>, RequestFault> {
+        let request = Request::post(self.path(route))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "text/event-stream");
+        self.finish(request, body)
+    }
+
+    fn path(&self, route: &str) -> String {
+        format!("{}{route}", self.url.path().trim_end_matches('/'))
+    }
+
+    /// What every request carries.
+    fn finish(
+        &self,
+        request: hyper::http::request::Builder,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, RequestFault> {
         let host = self.url.host_str().unwrap_or_default();
         let host = self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let mut request = Request::post(format!("{}{route}", self.url.path().trim_end_matches('/')))
+        let mut request = request
             .header(header::HOST, host)
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "text/event-stream")
             .header(header::USER_AGENT, concat!("verify/", env!("CARGO_PKG_VERSION")));
         if let Some(key) = &self.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
         }
-        request
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| RequestFault::new(FaultKind::Connect, error.to_string()))
+        request.body(Full::new(body)).map_err(|error| RequestFault::new(FaultKind::Connect, error.to_string()))
     }
 }
 
@@ -111,13 +128,11 @@ fn tls() -> Result<tokio_rustls::TlsConnector, rustls::Error> {
     Ok(tokio_rustls::TlsConnector::from(Arc::new(config)))
 }
 
-/// Stamped pieces of a body.
-pub type Frames = Vec<(Duration, Bytes)>;
-
 /// One open connection.
 #[derive(Debug)]
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
+    clock: Arc<SocketClock>,
     requests: u32,
 }
 
@@ -138,33 +153,61 @@ impl Connection {
         self.sender.ready().await.is_ok() && !self.sender.is_closed()
     }
 
-    /// Sends a request and waits for the head of the answer. The stamp is taken just
-    /// before the request is handed to the open connection.
+    /// Sends a request and waits for the head of the answer. The stamp is that of the
+    /// request's first write on the open connection.
     pub(crate) async fn post(
         &mut self,
         endpoint: &Endpoint,
         route: &str,
-        body: Vec<u8>,
-        epoch: Instant,
+        body: Bytes,
     ) -> Result<Answered, RequestFault> {
-        let request = endpoint.request(route, body)?;
+        let request = endpoint.post(route, body)?;
         self.requests += 1;
-        let sent = epoch.elapsed();
+        self.clock.expect_write();
         let response = self
             .sender
             .send_request(request)
             .await
             .map_err(|error| RequestFault::new(FaultKind::ConnectClosed, error.to_string()))?;
-        Ok(Answered { sent, response })
+        Ok(Answered { sent: self.clock.first_write(), response })
+    }
+
+    /// When the first byte of the last request was written; now, when none was.
+    pub(crate) fn sent(&self) -> Duration {
+        self.clock.first_write()
+    }
+
+    /// The clock of its socket.
+    pub(crate) fn clock(&self) -> Arc<SocketClock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// Asks for a page that is not measured: status and text.
+    ///
+    /// # Errors
+    /// The connection broke, or the page is larger than any page of ours.
+    pub async fn get(&mut self, endpoint: &Endpoint, route: &str) -> Result<(u16, String), RequestFault> {
+        let request = endpoint.finish(Request::get(endpoint.path(route)), Bytes::new())?;
+        let closed = |error: &dyn std::fmt::Display| RequestFault::new(FaultKind::ConnectClosed, error.to_string());
+        let response = self.sender.send_request(request).await.map_err(|error| closed(&error))?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), MAX_PAGE).collect().await.map_err(|error| closed(&error))?;
+        Ok((status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
     }
 }
 
-/// Reads a body piece by piece, each stamped as it comes. The flag says whether the
-/// transport reached its end; the pieces that came are kept either way.
+/// Reads a body piece by piece; each piece carries the time at which its last byte was
+/// read from the socket. Full recordings go to `sink`, the last one is returned beside
+/// whether the transport reached its end; what came is kept either way.
 ///
 /// # Errors
 /// The body is larger than any answer of the requested length.
-pub(crate) async fn read_body(mut body: Incoming, epoch: Instant, frames: &mut Frames) -> Result<bool, RequestFault> {
+pub(crate) async fn read_body(
+    mut body: Incoming,
+    clock: &SocketClock,
+    recording: &mut Recording,
+    sink: &mut (dyn FnMut(Recording) + Send),
+) -> Result<bool, RequestFault> {
     let mut total = 0;
     while let Some(frame) = body.frame().await {
         match frame.map(hyper::body::Frame::into_data) {
@@ -174,7 +217,10 @@ pub(crate) async fn read_body(mut body: Incoming, epoch: Instant, frames: &mut F
                     let message = format!("the answer is larger than {} MiB", MAX_ANSWER >> 20);
                     return Err(RequestFault::new(FaultKind::BadEvent, message));
                 }
-                frames.push((epoch.elapsed(), bytes));
+                recording.push(clock.last_read(), &bytes);
+                if recording.is_full() {
+                    sink(std::mem::take(recording));
+                }
             }
             Ok(Err(_)) => {}
             Err(_) => return Ok(false),
@@ -185,6 +231,8 @@ pub(crate) async fn read_body(mut body: Incoming, epoch: Instant, frames: &mut F
 
 /// An answer larger than this is none: a server that never ends must not fill our memory.
 const MAX_ANSWER: usize = 32 << 20;
+/// A page that is not measured is smaller than this.
+const MAX_PAGE: usize = 8 << 20;
 
 /// A client for everything that is not measured: health, models, counters. No proxy.
 ///

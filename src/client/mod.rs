@@ -2,13 +2,19 @@
 //! they are read from the socket; everything else happens afterwards, in pure functions.
 
 mod chat;
+mod clock;
 mod endpoint;
+mod recording;
 mod send;
 mod sse;
 mod trace;
 
-pub use chat::{ChatRequest, Usage};
-pub use endpoint::{Connection, Endpoint, EndpointError, Frames, control_client};
-pub use send::{CHAT_ROUTE, Run};
+pub use chat::{Api, Asked, ChatRequest, Usage};
+pub use endpoint::{Connection, Endpoint, EndpointError, control_client};
+pub use recording::Recording;
+pub use send::{Prepared, Run};
 pub use sse::{Event, Parser};
-pub use trace::{Chunk, FaultKind, RequestFault, RequestTrace, read_stream};
+pub use trace::{Chunk, FaultKind, RequestFault, RequestTrace};
+
+pub(crate) use send::Exchange;
+pub(crate) use trace::{StreamReader, Transfer};

@@ -22,6 +22,7 @@ pub struct Parser {
     has_data: bool,
     started: bool,
     after_cr: bool,
+    unknown: u32,
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -62,6 +63,11 @@ impl Parser {
         unfinished
     }
 
+    /// Lines whose field is none of the grammar; they are passed over.
+    pub fn unknown_fields(&self) -> u32 {
+        self.unknown
+    }
+
     fn end_line(&mut self, out: &mut Vec<Event>) {
         let line = std::mem::take(&mut self.line);
         let mut line = line.as_slice();
@@ -97,7 +103,8 @@ impl Parser {
                 self.event.data.push_str(&text);
                 self.has_data = true;
             }
-            _ => {}
+            b"id" | b"retry" => {}
+            _ => self.unknown += 1,
         }
     }
 

@@ -5,8 +5,10 @@
 //! (`finish_reason` or `[DONE]`), the transport was complete, and nothing said "error".
 
 use super::chat::{Answer, Usage, error_text};
+use super::recording::Recording;
 use super::sse::{Event, Parser};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a request failed.
@@ -67,6 +69,15 @@ pub struct RequestFault {
 }
 
 impl RequestFault {
+    /// The kind in one word, the status in it: `truncated`, `http_503`.
+    pub fn name(&self) -> String {
+        let kind = serde_json::to_value(self.kind).unwrap_or_default();
+        match (kind.as_str().unwrap_or_default(), self.kind, self.status) {
+            (kind, FaultKind::Http, Some(status)) => format!("{kind}_{status}"),
+            (kind, ..) => kind.to_owned(),
+        }
+    }
+
     /// A fault without a status.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         RequestFault { kind, status: None, message: message.into() }
@@ -82,6 +93,8 @@ pub struct Chunk {
     pub visible: bool,
     /// Tokens generated so far, where the server counts in every event.
     pub tokens_so_far: Option<u64>,
+    /// Some byte of it was no UTF-8.
+    pub damaged: bool,
 }
 
 /// What happened in one request. Times count from the epoch of the run.
@@ -89,6 +102,12 @@ pub struct Chunk {
 pub struct RequestTrace {
     /// Name in the workload.
     pub id: String,
+    /// Who asked, in a mix of tenants.
+    pub tenant: Option<Arc<str>>,
+    /// Place in the conversation, from 0.
+    pub turn: u32,
+    /// Tokens that were asked for at most.
+    pub max_tokens: u32,
     /// When it should have been sent.
     pub scheduled: Duration,
     /// Just before its first byte was written to an open connection.
@@ -97,6 +116,8 @@ pub struct RequestTrace {
     pub connect: Option<Duration>,
     /// It was sent twice, because a reused connection had been closed by the server.
     pub stale_retry: bool,
+    /// Times it was sent again because the server was busy (429, 503).
+    pub retries: u32,
     /// Token-bearing events.
     pub chunks: Vec<Chunk>,
     /// First event with a choice, token-bearing or not.
@@ -115,6 +136,12 @@ pub struct RequestTrace {
     pub model: Option<String>,
     /// Visible text.
     pub text: String,
+    /// Log-probability of every generated token, where they were asked for and given.
+    pub logprobs: Vec<f64>,
+    /// Content type of an answer that was not labelled as a stream of events.
+    pub content_type: Option<String>,
+    /// Lines of the stream that are none of the grammar.
+    pub unknown_fields: u32,
     /// Why it failed.
     pub fault: Option<RequestFault>,
 }
@@ -126,29 +153,82 @@ impl RequestTrace {
     }
 }
 
-/// Reads the stamped pieces of a streamed body into `trace`. `complete` says whether the
-/// transport reached its end.
-pub fn read_stream(trace: &mut RequestTrace, frames: &[(Duration, bytes::Bytes)], complete: bool) {
-    let mut parser = Parser::default();
-    let mut events = Vec::new();
-    for (at, bytes) in frames {
-        parser.push(bytes, &mut events);
-        events.drain(..).for_each(|event| trace.take(*at, &event));
+/// What the transport of a request saw; its body is in recordings.
+#[derive(Debug, Default)]
+pub(crate) struct Transfer {
+    /// Identity and times, everything that the body does not tell.
+    pub(crate) trace: RequestTrace,
+    /// The transport reached its end.
+    pub(crate) complete: bool,
+    /// Why there is no answer, or no whole one.
+    pub(crate) fault: Option<RequestFault>,
+}
+
+/// Reads the recordings of one body as they come.
+#[derive(Debug, Default)]
+pub(crate) struct StreamReader {
+    parser: Parser,
+    trace: RequestTrace,
+    events: Vec<Event>,
+    first: Option<u8>,
+    last: Duration,
+}
+
+impl StreamReader {
+    /// Takes the next recording.
+    pub(crate) fn take(&mut self, recording: &Recording) {
+        for (at, bytes) in recording.reads() {
+            self.first = self.first.or_else(|| bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace()));
+            self.last = at;
+            self.parser.push(bytes, &mut self.events);
+            for event in self.events.drain(..) {
+                self.trace.take(at, &event);
+            }
+        }
     }
-    let unfinished = parser.finish(&mut events);
-    let last = frames.last().map_or(trace.sent, |(at, _)| *at);
-    let seen_before = trace.chunks.len();
-    events.drain(..).for_each(|event| trace.take(last, &event));
-    if !trace.done {
-        trace.end = trace.end.max(last);
-    }
-    if trace.fault.is_none() {
-        trace.fault = trace.missing(complete, unfinished, seen_before == 0 && frames_are_json(frames));
+
+    /// The trace of the whole request.
+    pub(crate) fn finish(mut self, transfer: Transfer) -> RequestTrace {
+        let no_body = self.first.is_none();
+        let json = self.first == Some(b'{') && self.trace.chunks.is_empty();
+        let unfinished = self.parser.finish(&mut self.events);
+        for event in self.events.drain(..) {
+            self.trace.take(self.last, &event);
+        }
+        let mut trace = self.trace.within(transfer.trace);
+        trace.unknown_fields = self.parser.unknown_fields();
+        if !trace.done {
+            trace.end = trace.end.max(self.last);
+        }
+        // What the transport says is the cause, unless the stream told more of it.
+        let decisive = |fault: &RequestFault| no_body || matches!(fault.kind, FaultKind::Timeout | FaultKind::BadEvent);
+        match transfer.fault {
+            Some(fault) if decisive(&fault) => trace.fault = Some(fault),
+            _ if trace.fault.is_none() => trace.fault = trace.missing(transfer.complete, unfinished, json),
+            _ => {}
+        }
+        trace
     }
 }
 
-fn frames_are_json(frames: &[(Duration, bytes::Bytes)]) -> bool {
-    frames.iter().flat_map(|(_, bytes)| bytes.iter()).find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+impl RequestTrace {
+    /// What the body told, within what the transport knows.
+    fn within(self, transport: RequestTrace) -> RequestTrace {
+        RequestTrace {
+            end: if self.done { self.end } else { transport.end },
+            chunks: self.chunks,
+            first_event: self.first_event,
+            done: self.done,
+            finish: self.finish,
+            usage: self.usage,
+            prompt_ms: self.prompt_ms,
+            model: self.model,
+            text: self.text,
+            logprobs: self.logprobs,
+            fault: self.fault,
+            ..transport
+        }
+    }
 }
 
 impl RequestTrace {
@@ -168,7 +248,7 @@ impl RequestTrace {
             return;
         }
         match parsed {
-            Ok(answer) => self.take_answer(at, answer),
+            Ok(answer) => self.take_answer(at, answer, event.replaced),
             Err(error) => {
                 let start: String = event.data.chars().take(80).collect();
                 self.fail(FaultKind::BadEvent, format!("{error}: {start}"));
@@ -176,20 +256,26 @@ impl RequestTrace {
         }
     }
 
-    fn take_answer(&mut self, at: Duration, answer: Answer) {
+    fn take_answer(&mut self, at: Duration, answer: Answer, damaged: bool) {
         if let Some(error) = &answer.error {
             self.fail(FaultKind::StreamError, error_text(error));
             return;
         }
         let bearing = answer.bearing();
         let usage = answer.usage();
-        if answer.choices.as_ref().is_some_and(|choices| !choices.is_empty()) {
+        let choices = answer.choices.as_ref().is_some_and(|choices| !choices.is_empty());
+        if choices {
             self.first_event.get_or_insert(at);
         }
-        if bearing.any() {
+        // Where the server counts in every chunk, a count that grew is a token without text.
+        let counted = |usage: Option<Usage>| usage.and_then(|usage| usage.completion_tokens);
+        let grew = counted(self.usage).is_some_and(|before| counted(usage).is_some_and(|now| now > before));
+        if bearing.any() || (grew && choices) {
             let tokens_so_far = usage.and_then(|usage| usage.completion_tokens);
-            self.chunks.push(Chunk { at, visible: !bearing.visible.is_empty(), tokens_so_far });
+            let visible = !bearing.visible.is_empty();
+            self.chunks.push(Chunk { at, visible, tokens_so_far, damaged });
             self.text.push_str(&bearing.visible);
+            self.logprobs.extend(answer.logprobs());
         }
         if let Some(finish) = answer.choices.into_iter().flatten().filter_map(|choice| choice.finish_reason).next_back()
         {
@@ -230,11 +316,11 @@ mod tests {
     }
 
     fn stream(pieces: &[(u64, &str)], complete: bool) -> RequestTrace {
-        let frames: Vec<_> =
-            pieces.iter().map(|(at, text)| (ms(*at), bytes::Bytes::copy_from_slice(text.as_bytes()))).collect();
-        let mut trace = RequestTrace::default();
-        read_stream(&mut trace, &frames, complete);
-        trace
+        let mut recording = Recording::default();
+        pieces.iter().for_each(|(at, text)| recording.push(ms(*at), text.as_bytes()));
+        let mut reader = StreamReader::default();
+        reader.take(&recording);
+        reader.finish(Transfer { complete, ..Transfer::default() })
     }
 
     const ROLE: &str = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\n\n";

@@ -1,6 +1,8 @@
 //! Commands that are not stages, one file each.
 
 pub(crate) mod backend;
+pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod compare;
 pub(crate) mod explain;
 pub(crate) mod init;

@@ -33,11 +33,11 @@ pub struct HumanOptions<'a> {
 }
 
 impl HumanOptions<'_> {
-    fn paint(self, style: Style, text: &str) -> String {
+    pub(super) fn paint(self, style: Style, text: &str) -> String {
         if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    fn say(self, en: &'static str, zh: &'static str) -> &'static str {
+    pub(super) fn say(self, en: &'static str, zh: &'static str) -> &'static str {
         match self.lang {
             Lang::En => en,
             Lang::Zh => zh,
@@ -45,10 +45,10 @@ impl HumanOptions<'_> {
     }
 }
 
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
+pub(super) const BOLD: Style = Style::new().bold();
+pub(super) const DIM: Style = Style::new().dimmed();
 
-fn color(color: AnsiColor) -> Style {
+pub(super) fn color(color: AnsiColor) -> Style {
     Style::new().fg_color(Some(anstyle::Color::Ansi(color)))
 }
 
@@ -272,7 +272,7 @@ fn place(finding: &Finding) -> String {
     text
 }
 
-fn severity_style(severity: Severity) -> Style {
+pub(super) fn severity_style(severity: Severity) -> Style {
     match severity {
         Severity::Error => color(AnsiColor::Red).bold(),
         Severity::Warning => color(AnsiColor::Yellow).bold(),

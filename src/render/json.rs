@@ -1,8 +1,11 @@
 //! `verify-report/v1` as text.
 
 use super::v1::Report;
+use crate::bench::calibrate::ClientError;
+use crate::bench::report::BenchReport;
 use crate::error::RunError;
-use crate::model::{Lang, RunReport};
+use crate::model::{Lang, RunReport, Status};
+use std::time::Duration;
 
 /// The report, ending with a newline.
 pub fn render(report: &RunReport) -> String {
@@ -12,6 +15,16 @@ pub fn render(report: &RunReport) -> String {
 /// The report of a run that checked nothing.
 pub fn render_error(error: &RunError) -> String {
     text(&Report::of_fault(error.message(Lang::En), error.hint(Lang::En)))
+}
+
+/// The report of `verify bench`.
+pub fn render_bench(bench: &BenchReport, status: Status, exit_code: i32, duration: Duration) -> String {
+    text(&Report { bench: Some(bench.clone()), ..Report::of_command(status, exit_code, duration) })
+}
+
+/// The report of `verify calibrate`.
+pub fn render_calibration(errors: &[ClientError], status: Status, exit_code: i32, duration: Duration) -> String {
+    text(&Report { calibration: Some(errors.to_vec()), ..Report::of_command(status, exit_code, duration) })
 }
 
 fn text(report: &Report) -> String {

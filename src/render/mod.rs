@@ -1,12 +1,16 @@
 //! One report, several readers: text for people, JSON for programs.
 
+pub mod bench;
 mod human;
 mod json;
 pub mod source;
 pub mod v1;
 
 pub use human::{HumanOptions, render as render_human, render_error};
-pub use json::{render as render_json, render_error as render_json_error};
+pub use json::{
+    render as render_json, render_bench as render_json_bench, render_calibration as render_json_calibration,
+    render_error as render_json_error,
+};
 
 use clap::ValueEnum;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 //! Wire types of `verify-report/v1`: frozen, apart from the model.
 
+use crate::bench::calibrate::ClientError;
+use crate::bench::report::BenchReport;
 use crate::model::{
     Finding, Item, ItemStatus, Lang, Outcome, Partition, RunReport, Severity, StageId, StageRun, Status,
 };
@@ -34,6 +36,12 @@ pub struct Report {
     pub error: Option<Fault>,
     /// The stages that were asked for, in the order of the chain.
     pub stages: Vec<Stage>,
+    /// What `verify bench` measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bench: Option<BenchReport>,
+    /// This client's own error at each concurrency, from `verify calibrate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Vec<ClientError>>,
 }
 
 /// The program.
@@ -157,6 +165,11 @@ impl Report {
         Report { status: Status::Fail, exit_code: 2, error: Some(Fault { message, help }), ..Report::empty() }
     }
 
+    /// The wire form of a command that runs no stage.
+    pub(super) fn of_command(status: Status, exit_code: i32, duration: Duration) -> Self {
+        Report { status, exit_code, duration_ms: millis(duration), ..Report::empty() }
+    }
+
     fn empty() -> Self {
         Report {
             schema_version: SCHEMA_VERSION,
@@ -167,6 +180,8 @@ impl Report {
             partition: None,
             error: None,
             stages: Vec::new(),
+            bench: None,
+            calibration: None,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 /// Rules of `verify answers`.
 pub mod answers;
+/// Rules of `verify bench`.
+pub mod bench;
 /// Rules of `verify conclude`.
 pub mod evidence;
 /// Rules about links.
@@ -34,7 +36,7 @@ pub struct Rule {
 
 /// Every rule, table after table.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [run::ALL, static_checks::ALL, answers::ALL, links::ALL, smoke::ALL, schema::ALL, evidence::ALL]
+    [run::ALL, static_checks::ALL, answers::ALL, links::ALL, smoke::ALL, schema::ALL, evidence::ALL, bench::ALL]
         .into_iter()
         .flatten()
         .copied()

@@ -8,6 +8,7 @@ mod answers;
 mod backend;
 mod cli;
 mod course;
+mod experiment;
 mod links;
 mod normalize;
 mod policy;

@@ -8,11 +8,12 @@ use crate::backend::memory::Reading;
 use crate::backend::plan::Plan;
 use crate::backend::session::{self, Fault, Life, Session};
 use crate::backend::spec::Switch;
-use crate::bench::load::closed_loop;
+use crate::bench::load::{Progress, Unheard, closed_loop};
 use crate::client::{ChatRequest, RequestTrace, Run};
 use crate::course::Context;
 use crate::rules;
 use crate::term::Phase;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Pairs of a hit and a miss.
@@ -62,10 +63,15 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
     let Session { plan, phase, .. } = session;
     let run = session.run();
     let (done, mut progress) = mpsc::unbounded_channel();
+    let told: Arc<dyn Progress> = Arc::new(Told(done));
     phase.say("warm-up");
-    measured.warmup =
-        closed_loop(&run, &plan.workload.take(plan.warmup.max(1))[..plan.warmup as usize], plan.concurrency, &done)
-            .await;
+    measured.warmup = closed_loop(
+        &run,
+        &plan.workload.take(plan.warmup.max(1))[..plan.warmup as usize],
+        plan.concurrency,
+        Arc::new(Unheard),
+    )
+    .await;
     measured.counters_before = session.counters().await;
     measured.load_before = doctor::load();
     // Of somebody else's server it is not known which processes are its own.
@@ -89,7 +95,7 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
         }
     };
     tokio::select! {
-        traces = closed_loop(&run, &requests, plan.concurrency, &done) => measured.traces = traces,
+        traces = closed_loop(&run, &requests, plan.concurrency, told) => measured.traces = traces,
         () = watching => {}
         () = session.watch_memory(&mut measured.memory) => {}
         () = waiting => {}
@@ -122,7 +128,7 @@ fn all_succeeded(session: &Session<'_>, traces: &[RequestTrace]) -> Result<(), F
 
 /// Pairs of a request that hits the cache and the same one behind a changed first word,
 /// which cannot. The difference of their TTFT is what an invalidation costs.
-async fn invalidate(run: &Run<'_>, request: &ChatRequest) -> Invalidation {
+async fn invalidate(run: &Run, request: &ChatRequest) -> Invalidation {
     let mut found = Invalidation::default();
     let mut connection = None;
     for round in 0..INVALIDATION_PAIRS {
@@ -140,4 +146,14 @@ async fn invalidate(run: &Run<'_>, request: &ChatRequest) -> Invalidation {
         }
     }
     found
+}
+
+/// Counts requests as they end.
+struct Told(mpsc::UnboundedSender<()>);
+
+impl Progress for Told {
+    fn ended(&self, _trace: &RequestTrace) {
+        // Nobody listens when no progress is shown.
+        let _ = self.0.send(());
+    }
 }

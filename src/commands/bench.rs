@@ -1,0 +1,521 @@
+//! `verify bench`: one ad-hoc load run on a server that runs already.
+
+use crate::Screen;
+use crate::bench::calibrate::{ClientError, SHORT, calibrate, short_rounds};
+use crate::bench::live::Live;
+use crate::bench::load::{Session, Shape, Unheard};
+use crate::bench::plan::{Mix, Prompts, constant_arrivals, poisson_arrivals, replay};
+use crate::bench::report::{BenchFinding, BenchReport, LoadStated, RampStep, Readings};
+use crate::bench::runner::{Pass, Target, Unusable};
+use crate::bench::workload::Workload;
+use crate::bench::{notes, trace_file};
+use crate::cli::{Arrival, BenchArgs, Cli, QualityProbe, Ramp};
+use crate::client::{Asked, ChatRequest, Endpoint, RequestTrace};
+use crate::course::Context;
+use crate::error::RunError;
+use crate::fsx;
+use crate::model::{Finding, Lang, Localized, Location, RepoPath, Severity, Status};
+use crate::render::{self, Format};
+use crate::rules::{self, bench as bench_rules};
+use crate::term::Phase;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Streams of the short check at most: what it shows at 256 holds for more.
+const MAX_CHECKED: u32 = 256;
+/// Throughput that gains less than this at the next level has its knee here.
+const KNEE: f64 = 0.05;
+/// Steps of a ramp at most.
+const MAX_STEPS: u32 = 12;
+
+/// Runs the load and shows its report.
+///
+/// # Errors
+/// A fault of usage: nothing was measured.
+pub(crate) fn run(args: &BenchArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    let began = Instant::now();
+    let ctx = crate::context(cli, screen, &[])?;
+    let job = Job::of(&ctx, args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| RunError::file("runtime", error))?;
+    let phase = ctx.progress.start("bench", u64::from(args.load.num_prompts));
+    let outcome = runtime.block_on(job.measure(&ctx, &phase));
+    drop(phase);
+    // A request that hangs must not keep the process.
+    runtime.shutdown_background();
+    if let Some(file) = &args.verdict.save_requests {
+        let path = ctx.at_cwd(file);
+        fsx::write_atomic(&path, trace_file::lines(&outcome.traces).as_bytes())
+            .map_err(|error| RunError::file(&path, error))?;
+    }
+    show(&ctx, cli, screen, outcome, began.elapsed())
+}
+
+/// Everything a run left.
+struct Measured {
+    report: BenchReport,
+    traces: Vec<RequestTrace>,
+    findings: Vec<Finding>,
+}
+
+/// Writes the report in every format that was asked for.
+fn show(
+    ctx: &Context,
+    cli: &Cli,
+    screen: &Screen<'_>,
+    mut measured: Measured,
+    duration: Duration,
+) -> Result<u8, RunError> {
+    if cli.global.strict {
+        let warnings = measured.findings.iter_mut().filter(|finding| finding.severity == Severity::Warning);
+        warnings.for_each(|finding| finding.severity = Severity::Error);
+    }
+    let failed = measured.findings.iter().any(|finding| finding.severity == Severity::Error);
+    let code = match (ctx.cancel.get(), failed) {
+        (Some(state), _) => state.exit_code(),
+        (None, failed) => i32::from(failed),
+    };
+    let status = if code == 0 { Status::Pass } else { Status::Fail };
+    let findings = measured.findings;
+    let mut report = measured.report;
+    report.findings = findings.iter().map(stated).collect();
+    report.notes = findings.iter().map(|finding| finding.message(Lang::En)).collect();
+    report.explain_absences();
+    let human = |options: render::HumanOptions<'_>| {
+        render::bench::human(&report, &findings, status, duration, options)
+    };
+    let json = render::render_json_bench(&report, status, code, duration);
+    let format = screen.format();
+    for target in &cli.global.outputs {
+        let path = ctx.at_cwd(&target.path);
+        let plain = render::HumanOptions { color: false, ..screen.human(&ctx.root) };
+        let text = if target.format.unwrap_or(format) == Format::Json { json.clone() } else { human(plain) };
+        fsx::write_atomic(&path, text.as_bytes()).map_err(|error| RunError::file(&path, error))?;
+    }
+    let machine = cli.global.outputs.is_empty() && format == Format::Json;
+    screen.print(&if machine { json.clone() } else { human(screen.human(&ctx.root)) });
+    Ok(u8::try_from(code).unwrap_or(1))
+}
+
+fn stated(finding: &Finding) -> BenchFinding {
+    BenchFinding {
+        rule: finding.rule.id,
+        severity: finding.severity,
+        message: finding.message(Lang::En),
+        help: finding.help_text(Lang::En),
+    }
+}
+
+/// A load, ready to be sent.
+struct Job<'a> {
+    args: &'a BenchArgs,
+    base_url: String,
+    target: Target,
+    source: Source,
+    sha256: Option<String>,
+}
+
+/// What is sent.
+enum Source {
+    Mix(Mix),
+    Trace(Vec<Session>, Shape),
+}
+
+impl<'a> Job<'a> {
+    fn of(ctx: &Context, args: &'a BenchArgs) -> Result<Self, RunError> {
+        let base_url = args.server.base_url.clone().unwrap_or_default();
+        let wrong_url = |error: &dyn std::fmt::Display| {
+            RunError::usage(
+                error.to_string(),
+                Localized::both("give --base-url http://HOST:PORT", "请用 --base-url http://HOST:PORT 给出地址"),
+            )
+        };
+        let key = args.server.api_key_env.as_deref().map(key_of).transpose()?;
+        let endpoint = Endpoint::new(&base_url, key).map_err(|error| wrong_url(&error))?;
+        let (source, sha256) = source(ctx, args)?;
+        let asked =
+            Asked { api: args.server.endpoint, ignore_eos: args.workload.ignore_eos, ..Asked::default() };
+        let target = Target {
+            endpoint: Arc::new(endpoint),
+            model: args.server.model.as_deref().unwrap_or_default().into(),
+            asked,
+            timeout: Duration::from_secs_f64(args.load.timeout),
+            retries: args.load.retries,
+            cancel: ctx.cancel.clone(),
+        };
+        Ok(Job { args, base_url, target, source, sha256 })
+    }
+
+    /// Requests in flight that are to be expected, for the warm-up and the self-check.
+    fn in_flight(&self) -> u32 {
+        let load = &self.args.load;
+        match (load.concurrency, load.max_concurrency, load.request_rate) {
+            (Some(closed), ..) => closed,
+            (None, Some(most), _) => most,
+            (None, None, Some(rate)) => (rate.ceil() as u32).clamp(1, 64),
+            (None, None, None) if matches!(self.source, Source::Trace(..)) => 16,
+            _ => 1,
+        }
+    }
+
+    fn shape(&self, level: Level) -> Shape {
+        let load = &self.args.load;
+        match level {
+            Level::Closed(concurrency) => Shape::Closed { concurrency },
+            Level::Rate(rate) => {
+                let sessions = load.num_prompts.div_ceil(self.args.workload.turns) as usize;
+                let arrivals = match load.arrival {
+                    Arrival::Constant => constant_arrivals(sessions, rate),
+                    Arrival::Poisson => poisson_arrivals(sessions, rate, load.seed),
+                };
+                Shape::Open { arrivals, max_in_flight: load.max_concurrency }
+            }
+        }
+    }
+
+    fn first_level(&self) -> Level {
+        let load = &self.args.load;
+        match (load.ramp, load.request_rate) {
+            (Some(Ramp::Rate), rate) => Level::Rate(rate.unwrap_or(1.0)),
+            (Some(Ramp::Concurrency), _) => Level::Closed(load.concurrency.unwrap_or(1)),
+            (None, Some(rate)) => Level::Rate(rate),
+            (None, None) => Level::Closed(load.concurrency.unwrap_or(1)),
+        }
+    }
+
+    async fn measure(mut self, ctx: &Context, phase: &Phase) -> Measured {
+        let say = |seen: &str| phase.quiet_say(&format!("waiting for the server: {seen}"));
+        let limit = Duration::from_secs_f64(self.args.server.ready_timeout);
+        let mut readings = Readings::default();
+        let ready = match self.target.ready(limit, &say).await {
+            Ok(ready) => ready,
+            Err(reason) => return self.unusable(ctx, &reason),
+        };
+        readings.ready_wait_s = Some(ready.waited.as_secs_f64());
+        let mut findings = Vec::new();
+        if !ready.models.is_empty() && !ready.models.iter().any(|name| **name == *self.target.model) {
+            findings.push(
+                self.finding(&bench_rules::MODEL_NOT_LISTED)
+                    .arg("listed", ready.models.join(", "))
+                    .arg("model", &*self.target.model),
+            );
+        }
+        if !self.args.verdict.no_self_check {
+            phase.quiet_say("checking this client's own error");
+            match self.self_check().await {
+                Ok(error) => readings.client_error = Some(error),
+                Err(error) => findings.push(self.finding(&bench_rules::TRUTH_FAILED).arg("cause", error.to_string())),
+            }
+        }
+        let warmup = self.warmup_sessions();
+        if !warmup.is_empty() {
+            phase.say("warm-up");
+            readings.warmup = self.target.warm_up(warmup, self.in_flight()).await;
+        }
+        phase.say("measuring");
+        let (mut measured, steps) = self.levels(ctx, phase, &mut readings).await;
+        measured.report.knee = knee(&steps);
+        measured.report.ramp = steps;
+        findings.append(&mut measured.findings);
+        measured.findings = findings;
+        measured
+    }
+
+    async fn self_check(&self) -> std::io::Result<ClientError> {
+        let concurrency = self.in_flight().min(MAX_CHECKED);
+        calibrate(concurrency, short_rounds(concurrency), SHORT).await
+    }
+
+    fn warmup_count(&self) -> u32 {
+        self.args.load.warmup.unwrap_or_else(|| self.in_flight().max(2))
+    }
+
+    fn warmup_sessions(&self) -> Vec<Session> {
+        let count = self.warmup_count();
+        match &self.source {
+            Source::Mix(mix) => Mix { turns: 1, ..mix.clone() }.sessions(count, "warm-up "),
+            Source::Trace(sessions, _) => sessions.iter().cycle().take(count as usize).cloned().collect(),
+        }
+    }
+
+    /// One level, or those of a ramp until throughput stops to grow. The figures are those
+    /// of the level at the knee.
+    async fn levels(&self, ctx: &Context, phase: &Phase, readings: &mut Readings) -> (Measured, Vec<RampStep>) {
+        let mut level = self.first_level();
+        let mut best = self.level(ctx, phase, readings, level).await;
+        if self.args.load.ramp.is_none() {
+            return (best, Vec::new());
+        }
+        let mut steps = vec![step(level, &best.report)];
+        for _ in 1..MAX_STEPS {
+            if ctx.cancel.is_set() || best.report.successful == 0 {
+                break;
+            }
+            level = level.doubled();
+            let next = self.level(ctx, phase, readings, level).await;
+            steps.push(step(level, &next.report));
+            if !gains(&steps) {
+                break;
+            }
+            best = next;
+        }
+        (best, steps)
+    }
+
+    async fn level(&self, ctx: &Context, phase: &Phase, readings: &mut Readings, level: Level) -> Measured {
+        let (sessions, shape) = match &self.source {
+            Source::Trace(sessions, shape) => (sessions.clone(), shape.clone()),
+            Source::Mix(mix) => {
+                // A closed loop needs some rounds to be more than its own ramp.
+                let least = match level {
+                    Level::Closed(concurrency) if self.args.load.ramp.is_some() => concurrency * 2,
+                    _ => 1,
+                };
+                (mix.sessions(self.args.load.num_prompts.max(least), &level.salt()), self.shape(level))
+            }
+        };
+        let total = sessions.iter().map(|session| session.turns.len()).sum();
+        let live = Arc::new(Live::new(total));
+        let watching = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                phase.at(live.ended_so_far(), &live.line());
+            }
+        };
+        let progress = Arc::clone(&live);
+        let pass = tokio::select! {
+            pass = self.target.measure(&ctx.settings.backend, sessions, shape, progress) => pass,
+            () = watching => Pass::default(),
+        };
+        readings.counted = pass.counted;
+        readings.waiting_peak = pass.waiting_peak;
+        readings.starvation = pass.starvation;
+        if !ctx.cancel.is_set() && self.args.workload.quality_probes.contains(&QualityProbe::Logprobs) {
+            phase.quiet_say("quality probes");
+            readings.logprobs = self.logprobs().await;
+        }
+        self.figures(ctx, level, total, pass.traces, readings)
+    }
+
+    fn figures(
+        &self,
+        ctx: &Context,
+        level: Level,
+        total: usize,
+        traces: Vec<RequestTrace>,
+        readings: &Readings,
+    ) -> Measured {
+        let stated = self.stated(level, total);
+        let at = (self.base_url.as_str(), &*self.target.model, self.args.server.endpoint);
+        let report = BenchReport::of(at, stated, self.args.verdict.goodput, &traces, readings);
+        let mut findings = notes::findings(&report, &traces, readings, self.args.verdict.tolerate_failures);
+        if self.args.workload.quality_probes.contains(&QualityProbe::Logprobs) && readings.logprobs.is_empty() {
+            findings.push(self.finding(&bench_rules::NO_LOGPROBS));
+        }
+        if let Some(state) = ctx.cancel.get() {
+            let interrupted = self.finding(&bench_rules::INTERRUPTED);
+            findings.push(interrupted.arg("signal", state.name()).arg("done", traces.len()));
+        }
+        Measured { report, traces, findings }
+    }
+
+    /// Log-probabilities of what the server generates for some fixed prompts, one at a time.
+    async fn logprobs(&self) -> Vec<f64> {
+        let mut asking = self.target.clone();
+        asking.asked.logprobs = true;
+        let probes = PROBES.iter().map(|text| ChatRequest::prompt("probe", text, self.args.workload.max_tokens));
+        let sessions = probes.map(Session::from).collect();
+        let traces = asking.load(sessions, Shape::Closed { concurrency: 1 }).execute(Arc::new(Unheard)).await;
+        traces.into_iter().filter(RequestTrace::succeeded).flat_map(|trace| trace.logprobs).collect()
+    }
+
+    fn finding(&self, rule: &'static rules::Rule) -> Finding {
+        Finding::new(rule, Location::file(RepoPath::new(&self.base_url)))
+    }
+
+    fn unusable(&self, ctx: &Context, reason: &Unusable) -> Measured {
+        let finding = match reason {
+            Unusable::NotReady(last) => self
+                .finding(&bench_rules::NOT_READY)
+                .arg("seconds", self.args.server.ready_timeout)
+                .arg("last", last),
+            Unusable::Unauthorized(status) => {
+                self.finding(&bench_rules::UNAUTHORIZED).arg("status", u32::from(*status))
+            }
+            Unusable::Interrupted => {
+                let signal = ctx.cancel.get().map_or("a signal", |state| state.name());
+                self.finding(&bench_rules::INTERRUPTED).arg("signal", signal).arg("done", 0u32)
+            }
+        };
+        let at = (self.base_url.as_str(), &*self.target.model, self.args.server.endpoint);
+        let stated = self.stated(self.first_level(), self.args.load.num_prompts as usize);
+        let report = BenchReport::of(at, stated, self.args.verdict.goodput, &[], &Readings::default());
+        Measured { report, traces: Vec::new(), findings: vec![finding] }
+    }
+
+    fn stated(&self, level: Level, total: usize) -> LoadStated {
+        let (load, workload) = (&self.args.load, &self.args.workload);
+        let replayed = matches!(self.source, Source::Trace(..));
+        let (shape, arrival) = match (replayed, level, load.arrival) {
+            (true, ..) => ("open", Some("trace")),
+            (_, Level::Closed(_), _) => ("closed", None),
+            (_, Level::Rate(_), Arrival::Constant) => ("open", Some("constant")),
+            (_, Level::Rate(_), Arrival::Poisson) => ("open", Some("poisson")),
+        };
+        LoadStated {
+            shape,
+            concurrency: level.concurrency().filter(|_| !replayed),
+            request_rate: level.rate().filter(|_| !replayed),
+            arrival,
+            max_concurrency: load.max_concurrency,
+            num_prompts: u32::try_from(total).unwrap_or(u32::MAX),
+            warmup: self.warmup_count(),
+            max_tokens: workload.max_tokens,
+            timeout_s: load.timeout,
+            retries: load.retries,
+            seed: load.seed,
+            turns: workload.turns,
+            shared_prefix_words: workload.shared_prefix.unwrap_or(0),
+            workload_sha256: self.sha256.clone(),
+            tenants: workload.tenants.clone(),
+            continuous_usage: self.target.asked.continuous_usage,
+        }
+    }
+}
+
+/// What a quality probe asks; every server of ours has a word for it.
+const PROBES: [&str; 5] = [
+    "The capital of France is",
+    "Count from one to ten.",
+    "Translate to Chinese: good morning.",
+    "请用一句话说明什么是量化。",
+    "What is 17 times 3?",
+];
+
+/// How much load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Level {
+    Closed(u32),
+    Rate(f64),
+}
+
+impl Level {
+    fn doubled(self) -> Self {
+        match self {
+            Level::Closed(concurrency) => Level::Closed(concurrency.saturating_mul(2)),
+            Level::Rate(rate) => Level::Rate(rate * 2.0),
+        }
+    }
+
+    fn concurrency(self) -> Option<u32> {
+        if let Level::Closed(concurrency) = self { Some(concurrency) } else { None }
+    }
+
+    fn rate(self) -> Option<f64> {
+        if let Level::Rate(rate) = self { Some(rate) } else { None }
+    }
+
+    fn number(self) -> f64 {
+        match self {
+            Level::Closed(concurrency) => f64::from(concurrency),
+            Level::Rate(rate) => rate,
+        }
+    }
+
+    /// Sets the prompts of one level apart from those of another.
+    fn salt(self) -> String {
+        format!("{}-", self.number())
+    }
+}
+
+fn step(level: Level, report: &BenchReport) -> RampStep {
+    let figure = |name: &str| report.latencies.get(name).copied().flatten();
+    RampStep {
+        level: level.number(),
+        output_tokens_per_s: report.output_tokens_per_s,
+        requests_per_s: report.requests_per_s,
+        ttft_ms: figure("ttft_ms"),
+        ttft_p50_ms: figure("ttft_p50_ms"),
+        tpot_ms: figure("tpot_ms"),
+        e2e_ms: figure("e2e_ms"),
+        failed: report.failed,
+    }
+}
+
+/// Whether the last step was worth it.
+fn gains(steps: &[RampStep]) -> bool {
+    let [.., before, last] = steps else { return true };
+    let rate = |step: &RampStep| step.output_tokens_per_s.unwrap_or(0.0);
+    rate(last) > rate(before) * (1.0 + KNEE)
+}
+
+/// The level after which throughput gained less than 5 %; `None`: it still grew at the end.
+fn knee(steps: &[RampStep]) -> Option<f64> {
+    (1..steps.len()).find(|end| !gains(&steps[..=*end])).map(|end| steps[end - 1].level)
+}
+
+fn key_of(variable: &str) -> Result<String, RunError> {
+    std::env::var(variable).ok().filter(|key| !key.is_empty()).ok_or_else(|| {
+        RunError::usage(
+            Localized::both(
+                format!("the environment variable {variable} is not set"),
+                format!("环境变量 {variable} 没有设置"),
+            ),
+            Localized::both(
+                format!("set {variable} to the API key; keys are never given on a command line"),
+                format!("请把 API key 放进 {variable}；key 从不出现在命令行上"),
+            ),
+        )
+    })
+}
+
+/// Prompts or a trace, and the fingerprint of the file they came from.
+fn source(ctx: &Context, args: &BenchArgs) -> Result<(Source, Option<String>), RunError> {
+    let workload = &args.workload;
+    if let Some(file) = &workload.trace {
+        let path = ctx.at_cwd(file);
+        let text = read(&path)?;
+        let (sessions, shape) = replay(&text, workload.max_tokens, args.load.max_concurrency)
+            .map_err(|fault| no_workload(&path, &fault))?;
+        return Ok((Source::Trace(sessions, shape), Some(fsx::sha256(text.as_bytes()))));
+    }
+    let (prompts, sha256) = match (&workload.workload, &workload.prompt) {
+        (Some(file), _) => {
+            let path = ctx.at_cwd(file);
+            let read = Workload::read(&path, workload.max_tokens)
+                .map_err(|error| no_workload(&path, &error.to_string()))?;
+            let sha256 = read.sha256.clone();
+            (Prompts::File(read), Some(sha256))
+        }
+        (None, Some(text)) => (Prompts::Fixed(text.clone()), None),
+        (None, None) => (Prompts::Own { shared_words: workload.shared_prefix.unwrap_or(0) }, None),
+    };
+    let mix = Mix {
+        prompts,
+        max_tokens: workload.max_tokens,
+        turns: workload.turns,
+        tenants: workload.tenants.clone(),
+        seed: args.load.seed,
+    };
+    Ok((Source::Mix(mix), sha256))
+}
+
+fn read(path: &Path) -> Result<String, RunError> {
+    let bytes = std::fs::read(path).map_err(|error| RunError::file(PathBuf::from(path), error))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn no_workload(path: &Path, fault: &str) -> RunError {
+    let shown = path.display();
+    RunError::usage(
+        Localized::both(format!("{shown}: {fault}"), format!("{shown}：{fault}")),
+        Localized::both(
+            "a workload has one JSON object a line: {\"prompt\": …}; a trace {\"t\": seconds, \"prompt\": …}",
+            "工作负载每行一个 JSON 对象：{\"prompt\": …}；轨迹为 {\"t\": 秒, \"prompt\": …}",
+        ),
+    )
+}
