@@ -247,7 +247,12 @@ fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, offline: bo
     let (profile, server, model, served_model) = match named {
         Named::Url(base_url) => {
             features.clear();
-            (external_profile(), Server::External { base_url: base_url.clone() }, Model::default(), arm.model.clone())
+            (
+                external_profile(&ctx.settings.backend),
+                Server::External { base_url: base_url.clone() },
+                Model::default(),
+                arm.model.clone(),
+            )
         }
         Named::Profile(profile) => {
             let absent: Vec<String> =
@@ -356,6 +361,10 @@ fn start_of(
     values.insert("threads", threads().to_string());
     let mut argv = vec![profile.program.clone()];
     argv.extend(profile.args.iter().cloned());
+    if project.parallel > 0 {
+        argv.extend(profile.slot_args.iter().cloned());
+    }
+    argv.extend(profile.extra_args.iter().cloned());
     argv.extend(features.iter().filter_map(|feature| profile.features.get(feature)).flatten().cloned());
     let argv: Vec<String> = argv.iter().map(|template| fill(template, &values)).collect();
     let env = profile.env.iter().map(|(name, template)| (name.clone(), fill(template, &values))).collect();
@@ -413,7 +422,7 @@ pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
     } else {
         Server::External { base_url: backend.base_url.clone() }
     };
-    let profile = external_profile();
+    let profile = external_profile(&ctx.settings.backend);
     Ok(Plan {
         project: None,
         role: Role::Candidate,
@@ -442,18 +451,20 @@ pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
 }
 
 /// A server of which only the protocol is known: its counters may be of any known name.
-fn external_profile() -> BackendProfile {
-    let counters = [
-        ("prompt_tokens", "vllm:prompt_tokens_total"),
-        ("cached_tokens", "vllm:prefix_cache_hits_total"),
-        ("generated_tokens", "vllm:generation_tokens_total"),
-        ("drafted_tokens", "vllm:spec_decode_num_draft_tokens_total"),
-        ("accepted_tokens", "vllm:spec_decode_num_accepted_tokens_total"),
-        ("waiting", "vllm:num_requests_waiting"),
-    ];
+fn external_profile(known: &[BackendProfile]) -> BackendProfile {
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (meaning, name) in known.iter().flat_map(|profile| &profile.counters) {
+        let all = names.entry(meaning.clone()).or_default();
+        if !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
+    let stating = known.iter().find(|profile| !profile.settings_metric.is_empty()).cloned().unwrap_or_default();
     BackendProfile {
         name: "server".to_owned(),
-        counters: counters.map(|(meaning, name)| (meaning.to_owned(), name.to_owned())).into(),
+        counters: names.into_iter().map(|(meaning, all)| (meaning, all.join(","))).collect(),
+        settings_metric: stating.settings_metric,
+        settings_labels: stating.settings_labels,
         ..BackendProfile::default()
     }
 }

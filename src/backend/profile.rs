@@ -25,6 +25,11 @@ pub struct BackendProfile {
     /// Arguments. `{model}`, `{served_model}`, `{host}`, `{port}`, `{context}`,
     /// `{parallel}`, `{threads}` are filled in.
     pub args: Vec<String>,
+    /// Arguments added to `args`: what a machine needs besides, without repeating the rest.
+    pub extra_args: Vec<String>,
+    /// Arguments that limit the requests served at once, added where a project limits
+    /// them; empty: `args` does it already, or the server cannot.
+    pub slot_args: Vec<String>,
     /// Python module that the program, an interpreter, must have; empty: none.
     pub python_module: String,
     /// Names of the Python distribution that serves, tried in order; empty: a native program.
@@ -43,9 +48,16 @@ pub struct BackendProfile {
     pub models: String,
     /// Route with counters in Prometheus text; empty: it has none.
     pub metrics: String,
-    /// Counters by meaning (`prompt_tokens`, `cached_tokens`, `cache_queries`, `generated_tokens`,
-    /// `drafted_tokens`, `accepted_tokens`, `waiting`), as the server names them.
+    /// Counters by meaning (`prompt_tokens`: all, or `computed_tokens`: without those
+    /// from the cache; `cached_tokens`, `cache_queries`, `generated_tokens`, `drafts`, `drafted_tokens`, `accepted_tokens`, `accepted_at`, `decode_seconds`,
+    /// `completed_requests`, `queue_seconds`, `queued_requests`, `preemptions`; gauges
+    /// `running`, `waiting`, `kv_cache_usage`), as the server names them. `name{label=a|b}`
+    /// counts only series with such a label, `name{label}` gives one counter per value.
     pub counters: BTreeMap<String, String>,
+    /// Series among the counters whose labels state settings; empty: none.
+    pub settings_metric: String,
+    /// Labels of that series by meaning (`prefix_cache`, `block_size`).
+    pub settings_labels: BTreeMap<String, String>,
     /// Seconds until it must have answered a first request.
     #[serde(deserialize_with = "check::seconds")]
     pub ready_timeout_s: f64,
@@ -85,6 +97,8 @@ impl Default for BackendProfile {
             provision: String::new(),
             program: String::new(),
             args: Vec::new(),
+            extra_args: Vec::new(),
+            slot_args: Vec::new(),
             python_module: String::new(),
             packages: Vec::new(),
             served_model: String::new(),
@@ -95,6 +109,8 @@ impl Default for BackendProfile {
             models: "/v1/models".to_owned(),
             metrics: "/metrics".to_owned(),
             counters: BTreeMap::new(),
+            settings_metric: String::new(),
+            settings_labels: BTreeMap::new(),
             ready_timeout_s: 60.0,
             install: String::new(),
         }

@@ -31,6 +31,11 @@ pub struct ColdStart {
     pub first_request_ttft_ms: Option<f64>,
     /// End-to-end latency of that first request.
     pub first_request_e2e_ms: Option<f64>,
+    /// The next request was answered completely; what the first one paid once more than
+    /// it (compilation, first touch of memory) is the difference of their times.
+    pub second_answer_ms: Option<f64>,
+    /// Time to first token of that second request.
+    pub second_request_ttft_ms: Option<f64>,
 }
 
 /// What a ready server said of itself.

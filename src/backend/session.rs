@@ -1,26 +1,38 @@
 //! The life of one server: start, wait until it is ready, let a body use it, stop it.
 //! Whatever happens in between, the stop happens.
 
-use super::counters::{self, Counters};
+use super::counters;
 use super::diagnose::{Diagnosis, diagnose, last_words};
+use super::gpu_memory;
 use super::launch;
-use super::memory::{self, Reading};
+use super::memory;
 use super::plan::{Plan, Server};
 use super::ready::{self, ColdStart, Identity, NotReady, Routes, Wait};
 use crate::client::{Asked, Endpoint, Run, control_client};
 use crate::course::Context;
-use crate::model::{Finding, Localized, Location};
+use crate::model::{Finding, Lang, Localized, Location};
 use crate::process::{Exit, Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
 use crate::rules;
 use crate::term::Phase;
+use std::cell::RefCell;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often memory is read while requests run.
 pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
-/// How often the gauge of waiting requests is read.
+/// How often gauges are read where nothing but a gauge tells of a queue.
 const GAUGE_INTERVAL: Duration = Duration::from_millis(50);
+/// How often they are read where counters tell of the queue as well: looking costs the
+/// server time.
+const SLOW_GAUGE_INTERVAL: Duration = Duration::from_millis(250);
+/// How often a wait for a server says what it is waiting for.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How long a server may take to end after its requests failed, for its end to be the cause.
+const END_AFTER_FAILURE: Duration = Duration::from_millis(300);
+/// Bytes at the end of the log in which its last line is looked for.
+const LAST_LINE: u64 = 4 << 10;
 /// Bytes of the log that are searched for a cause.
 const LOG_TO_SEARCH: u64 = 8 << 20;
 
@@ -35,11 +47,22 @@ pub(crate) struct Life {
     pub(crate) cold: ColdStart,
     pub(crate) identity: Identity,
     pub(crate) stopped: Option<Stopped>,
+    /// What is left after the stop.
+    pub(crate) after: Option<Aftermath>,
     pub(crate) log: Option<PathBuf>,
     /// Why it is no measurement.
     pub(crate) fault: Option<Finding>,
     /// The end of the log, when it failed.
     pub(crate) log_tail: String,
+}
+
+/// What is found where a server was, once it was stopped.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Aftermath {
+    /// Nobody listens on its port.
+    pub(crate) port_free: bool,
+    /// GPU memory that its processes still hold; `None` without NVML.
+    pub(crate) gpu_memory: Option<gpu_memory::Held>,
 }
 
 /// A server that is ready.
@@ -53,6 +76,8 @@ pub(crate) struct Session<'a> {
     pub(crate) client: reqwest::Client,
     /// The name that requests use.
     pub(crate) model: String,
+    /// When the server was started.
+    pub(crate) spawned: Instant,
     pub(crate) phase: &'a Phase,
 }
 
@@ -74,35 +99,40 @@ impl Session<'_> {
     }
 
     /// The server's counters now; empty where it has none.
-    pub(crate) async fn counters(&self) -> Counters {
+    pub(crate) async fn counters(&self) -> counters::Page {
         if self.plan.profile.metrics.is_empty() {
-            return Counters::new();
+            return counters::Page::default();
         }
         match ready::get(&self.client, &self.endpoint, &self.plan.profile.metrics).await {
             Ok((200, page)) => counters::read(&self.plan.profile, &page),
-            _ => Counters::new(),
+            _ => counters::Page::default(),
         }
     }
 
     /// Reads the memory of the server's process tree until it is dropped. Never ready.
-    pub(crate) async fn watch_memory(&self, readings: &mut Vec<Reading>) {
+    pub(crate) async fn watch_memory(&self, watch: &mut memory::Watch) {
         let Some(guardian) = self.server.and_then(Guarded::guardian_pid) else { return std::future::pending().await };
+        let began = Instant::now();
         loop {
-            readings.extend(memory::read_tree(guardian));
+            let at_ms = began.elapsed().as_secs_f64() * 1000.0;
+            // The kernel walks the page tables for a reading; the answers must not wait for it.
+            if let Ok(seen) = tokio::task::spawn_blocking(move || memory::read_tree(guardian)).await {
+                watch.add(at_ms, seen);
+            }
             tokio::time::sleep(MEMORY_INTERVAL).await;
         }
     }
 
-    /// Samples the gauge of waiting requests until it is dropped. Never ready.
-    pub(crate) async fn watch_waiting(&self, peak: &mut Option<f64>) {
-        if !self.plan.profile.counters.contains_key("waiting") {
+    /// Samples the gauges of running and waiting requests until it is dropped. Never ready.
+    pub(crate) async fn watch_gauges(&self, peaks: &mut counters::Counters) {
+        let counters = &self.plan.profile.counters;
+        if !counters.contains_key("waiting") {
             return std::future::pending().await;
         }
+        let interval = if counters.contains_key("queue_seconds") { SLOW_GAUGE_INTERVAL } else { GAUGE_INTERVAL };
         loop {
-            if let Some(now) = self.counters().await.get("waiting") {
-                *peak = Some(peak.unwrap_or(0.0).max(*now));
-            }
-            tokio::time::sleep(GAUGE_INTERVAL).await;
+            counters::raise_peaks(peaks, &self.counters().await.counters);
+            tokio::time::sleep(interval).await;
         }
     }
 }
@@ -186,8 +216,10 @@ async fn start_and_use(
     let using = use_server(ctx, plan, Some(&server), Some(port), spawned, life, phase, body);
     let fault = unless_interrupted(ctx, plan, using).await;
     phase.say("stopping");
+    let tree = server.guardian_pid().map(proc_tree::descendants).unwrap_or_default();
     let stopped = server.stop(plan.stop_grace, ctx.cancel.wait(2)).await;
     life.stopped = Some(stopped);
+    let after = Aftermath { port_free: !launch::port_in_use(port), gpu_memory: gpu_memory::left_by(&tree) };
     let text = read_log(&log);
     let mut attempt = Attempt::Done;
     life.fault = fault.map(|fault| {
@@ -198,10 +230,21 @@ async fn start_and_use(
         life.log_tail = tail(&text);
         explain(ctx, *fault, stopped.exit, diagnosis, &text, &log)
     });
-    if stopped.kind == StopKind::Leftover && life.fault.is_none() {
-        life.fault = Some(finding(ctx, plan, &rules::smoke::LEFTOVER));
+    if life.fault.is_none() {
+        life.fault = leftover(ctx, plan, stopped.kind, &after);
     }
+    life.after = Some(after);
     attempt
+}
+
+/// What a stop must not leave.
+fn leftover(ctx: &Context, plan: &Plan, stop: StopKind, after: &Aftermath) -> Option<Finding> {
+    if stop == StopKind::Leftover {
+        return Some(finding(ctx, plan, &rules::smoke::LEFTOVER));
+    }
+    let held = after.gpu_memory.as_ref().filter(|held| !held.is_empty())?;
+    let list: Vec<String> = held.iter().map(|(pid, bytes)| format!("{pid} ({bytes} bytes)")).collect();
+    Some(finding(ctx, plan, &rules::smoke::GPU_MEMORY_LEFT).arg("processes", list.join(", ")))
 }
 
 fn launch_spec(
@@ -274,25 +317,76 @@ async fn use_server(
         timeout: plan.ready_timeout,
         probe_timeout: plan.probe_timeout,
     };
-    let ready = wait.run(&client, &mut life.cold, &|_| phase.quiet_say("waiting for the server")).await;
+    let seen = RefCell::new(String::new());
+    let say = |now: &str| {
+        phase.quiet_say(&format!("waiting for {}: {now}", plan.profile.name));
+        now.clone_into(&mut seen.borrow_mut());
+    };
+    let waiting = wait.run(&client, &mut life.cold, &say);
+    let ready = tokio::select! {
+        ready = waiting => ready,
+        never = heartbeat(phase, plan, spawned, &seen, life.log.as_deref()) => never,
+    };
     life.identity = ready.map_err(|reason| Box::new(not_ready(ctx, plan, reason, life)))?;
     let model = life.identity.model.clone();
-    let session = Session { ctx, plan, server, endpoint, client, model, phase };
-    let died = async {
+    let session = Session { ctx, plan, server, endpoint, client, model, spawned, phase };
+    let died = || async {
         match server {
             Some(server) => server.exited().await,
             None => std::future::pending().await,
         }
     };
+    let exited = || {
+        session
+            .finding(&rules::smoke::SERVER_EXITED)
+            .arg("when", Localized::both("while requests ran", "在请求进行中"))
+            .arg("log", shown_log(ctx, life))
+    };
     tokio::select! {
-        result = body(&session) => result,
         // What its last answers say of the cause is in the log; none of them is waited for.
-        _ = died => Err(Box::new(
-            session.finding(&rules::smoke::SERVER_EXITED)
-                .arg("when", Localized::both("while requests ran", "在请求进行中"))
-                .arg("log", shown_log(ctx, life)),
-        )),
+        biased;
+        _ = died() => Err(Box::new(exited())),
+        result = body(&session) => match result {
+            // Requests of a server that was killed fail a moment before its end is known.
+            Err(fault) => match tokio::time::timeout(END_AFTER_FAILURE, died()).await {
+                Ok(_) => Err(Box::new(exited())),
+                Err(_) => Err(fault),
+            },
+            Ok(()) => Ok(()),
+        },
     }
+}
+
+/// Says every ten seconds what is being waited for, with the last line that the server
+/// logged. Never ready.
+async fn heartbeat(
+    phase: &Phase,
+    plan: &Plan,
+    spawned: Instant,
+    seen: &RefCell<String>,
+    log: Option<&Path>,
+) -> Result<Identity, NotReady> {
+    loop {
+        tokio::time::sleep(HEARTBEAT).await;
+        let mut text = format!("waiting for {}, {} s", plan.profile.name, spawned.elapsed().as_secs());
+        for part in [seen.borrow().clone(), log.and_then(last_line).unwrap_or_default()] {
+            if !part.is_empty() {
+                text.push_str("; ");
+                text.push_str(&part);
+            }
+        }
+        phase.say(&text);
+    }
+}
+
+/// The last line of a log that is being written.
+fn last_line(path: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_LINE))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LAST_LINE).read_to_end(&mut bytes).ok()?;
+    last_words(&clean_log(&bytes))
 }
 
 fn not_ready(ctx: &Context, plan: &Plan, reason: NotReady, life: &Life) -> Finding {
@@ -351,7 +445,7 @@ fn explain(
     log: &Path,
 ) -> Finding {
     if fault.rule.id != rules::smoke::SERVER_EXITED.id {
-        return fault;
+        return with_cause(fault, diagnosis);
     }
     let exit_text = exit.map_or_else(|| "an unknown end".to_owned(), |exit| exit.to_string());
     let fault = fault.arg("exit", exit_text);
@@ -392,8 +486,22 @@ fn explain(
     }
 }
 
+/// What the log says of the cause, added to the help of a fault that has another form
+/// than the server's end: requests that failed, a wait that was too long.
+fn with_cause(fault: Finding, diagnosis: Option<Diagnosis>) -> Finding {
+    let explained = [rules::smoke::REQUEST_FAILED.id, rules::smoke::NOT_READY.id];
+    let Some(Diagnosis { signature, line }) = diagnosis.filter(|_| explained.contains(&fault.rule.id)) else {
+        return fault;
+    };
+    let given = |lang| fault.help_text(lang).unwrap_or_default();
+    let (en, zh) = (given(Lang::En), given(Lang::Zh));
+    fault.help(Localized::both(
+        format!("the log says: {} — {line}; {}; {en}", signature.cause.en, signature.advice.en),
+        format!("日志显示：{} — {line}；{}；{zh}", signature.cause.zh, signature.advice.zh),
+    ))
+}
+
 fn read_log(path: &Path) -> String {
-    use std::io::Read;
     let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {
         let _ = file.take(LOG_TO_SEARCH).read_to_end(&mut bytes);

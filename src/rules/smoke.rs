@@ -92,6 +92,13 @@ super::rules! {
         why: "A server that is left behind holds memory of a machine that costs money."
            / "残留的服务会继续占用花钱的机器。";
     }
+    GPU_MEMORY_LEFT = "smoke/gpu-memory-left" Error {
+        message: "after the stop of {backend} GPU memory is still held by process {processes}" / "{backend} 停止后显存仍被进程占用：{processes}";
+        help: "see whether the process still runs (`nvidia-smi`) and end it; a driver that keeps the memory of a dead process needs a reset by the administrator"
+            / "用 `nvidia-smi` 查看该进程是否仍在并结束它；若进程已不在而驱动仍占着显存，需由管理员重置";
+        why: "Memory that a stopped server still holds is missing in the next run, which then fails for no reason of its own."
+           / "停掉的服务还占着显存，下一次运行就会无辜失败。";
+    }
     CLAIM_NOT_SHOWN = "smoke/claim-not-shown" Error {
         message: "the run claims {claim}, but the server's counters do not show it: {evidence}" / "本次运行声称 {claim}，但服务的计数器没有体现：{evidence}";
         help: "switch the feature on in the server, or take the claim back" / "请在服务端真正打开该功能，或撤回声明";
@@ -112,7 +119,7 @@ super::rules! {
            / "没有该功能的运行只是基线冒烟，要守住边界。";
     }
     COUNTERS_DISAGREE = "smoke/counters-disagree" Warning {
-        message: "the server counted {counted} generated tokens, its answers add up to {answered}" / "服务计数为 {counted} 个生成 token，而回答合计 {answered} 个";
+        message: "the server counted {counted} {what}, its answers add up to {answered}" / "服务计数为 {counted} {what}，而回答合计 {answered}";
         help: "see whether somebody else uses the server" / "请检查是否有别人也在使用该服务";
         why: "Counters of the window and the answers we got describe the same work; when they differ, something else was served too."
            / "窗口内的计数与收到的回答描述的是同一份工作；对不上说明服务还在处理别的请求。";

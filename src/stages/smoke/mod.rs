@@ -1,12 +1,12 @@
 //! `verify smoke`: a real server is started, proven with a small workload, and always
 //! stopped. A run that failed leaves a failure record and no result.
 
+mod proof;
 mod record;
 mod run;
 
-use crate::backend::counters;
 use crate::backend::plan::{self, Named, Plan, Planned, Role};
-use crate::backend::spec::{RunSpec, Switch};
+use crate::backend::spec::RunSpec;
 use crate::bench::metrics::{PassFigures, TokensSource};
 use crate::cli::{BackendChoice, SmokeArgs};
 use crate::config::Project;
@@ -125,7 +125,8 @@ fn execute(ctx: &Context, plan: &Plan, phase: &Phase) -> (Option<Localized>, Vec
     let mut observed = runtime.block_on(run::execute(ctx, plan, &run_id, phase));
     let figures = PassFigures::of(&observed.measured.traces);
     if observed.life.fault.is_none() {
-        observed.life.fault = unsupported_claim(ctx, plan, &observed);
+        let at = Location::file(ctx.repo_path(&plan.result));
+        observed.life.fault = proof::unsupported_claim(at, plan, &observed.measured, &figures);
     }
     match observed.life.fault.take() {
         Some(fault) => (None, failed(ctx, plan, &observed, fault, &run_id)),
@@ -157,10 +158,7 @@ fn succeeded(
         return (None, failed(ctx, plan, observed, fault, run_id));
     }
     let mut findings = plan.notes.clone();
-    findings.extend(disagreement(&at, observed, figures));
-    if plan.concurrency > 1 && observed.measured.waiting_peak == Some(0.0) {
-        findings.push(Finding::new(&rules::smoke::NO_QUEUE, at.clone()));
-    }
+    findings.extend(proof::remarks(&at, plan, &observed.measured, figures));
     findings.extend(disturbed(ctx, &at, observed));
     if figures.tokens_source == TokensSource::Chunks {
         findings.push(Finding::new(&rules::smoke::ESTIMATED_TOKENS, at.clone()));
@@ -188,49 +186,7 @@ fn detail(observed: &Observed, figures: &PassFigures) -> Localized {
         parts.extend(distribution.map(|known| format!("{name} P50 {:.1} ms", known.p50)));
     }
     parts.extend(figures.output_tokens_per_s.map(|rate| format!("{rate:.1} tok/s")));
-    parts.extend(
-        crate::backend::memory::peak(&observed.measured.memory).map(|peak| format!("RSS {} MiB", peak.rss >> 20)),
-    );
+    parts.extend(observed.measured.memory.peak().map(|peak| format!("RSS {} MiB", peak.rss >> 20)));
     parts.push(format!("n={}", figures.successful));
     parts.join(" · ").into()
-}
-
-/// The server's count of generated tokens against the answers we got. One token per
-/// request is tolerated: servers differ in whether they count the end of a text.
-fn disagreement(at: &Location, observed: &Observed, figures: &PassFigures) -> Option<Finding> {
-    let counted = *counters::difference(&observed.measured.counters_before, &observed.measured.counters_after)
-        .get("generated_tokens")?;
-    let answered = figures.output_tokens as f64;
-    let differs = (counted - answered).abs() > figures.successful as f64;
-    differs.then(|| {
-        Finding::new(&rules::smoke::COUNTERS_DISAGREE, at.clone())
-            .arg("counted", counted)
-            .arg("answered", figures.output_tokens)
-    })
-}
-
-/// A claim of the run that the server's counters contradict or do not bear out.
-fn unsupported_claim(ctx: &Context, plan: &Plan, observed: &Observed) -> Option<Finding> {
-    let counted = counters::difference(&observed.measured.counters_before, &observed.measured.counters_after);
-    let at = Location::file(ctx.repo_path(&plan.result));
-    let shown = |value: Option<f64>| value.map_or_else(|| "no such counter".to_owned(), |value| value.to_string());
-    let drafted = counted.get("drafted_tokens").copied();
-    if plan.claims.speculation == Some(Switch::On) && drafted.is_none_or(|count| count <= 0.0) {
-        return Some(Finding::new(&rules::smoke::SPECULATION_NOT_ACTIVE, at).arg("drafted", shown(drafted)));
-    }
-    let cached = counted.get("cached_tokens").copied();
-    let contradicted = |claim, count: Option<f64>| match claim {
-        Some(Switch::On) => count.is_none_or(|count| count <= 0.0),
-        Some(Switch::Off) => count.is_some_and(|count| count > 0.0),
-        None => false,
-    };
-    let state = |claim| if claim == Some(Switch::On) { "on" } else { "off" };
-    let (claim, evidence) = if contradicted(plan.claims.speculation, drafted) {
-        (format!("speculation {}", state(plan.claims.speculation)), format!("drafted tokens: {}", shown(drafted)))
-    } else if contradicted(plan.claims.prefix_cache, cached) {
-        (format!("prefix cache {}", state(plan.claims.prefix_cache)), format!("cached tokens: {}", shown(cached)))
-    } else {
-        return None;
-    };
-    Some(Finding::new(&rules::smoke::CLAIM_NOT_SHOWN, at).arg("claim", claim).arg("evidence", evidence))
 }

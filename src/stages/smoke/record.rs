@@ -1,8 +1,10 @@
 //! What a run writes: the result file with its public block, or the failure record.
 
+use super::proof;
 use super::run::Observed;
+use crate::backend::doctor;
 use crate::backend::plan::{Plan, Role, Server};
-use crate::backend::{counters, doctor, memory};
+use crate::backend::session::MEMORY_INTERVAL;
 use crate::bench::metrics::{PassFigures, TokensSource};
 use crate::bench::stats::Distribution;
 use crate::course::Context;
@@ -64,6 +66,7 @@ pub(super) fn write_failure(
 }
 
 fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, run_id: &str) -> Map<String, Value> {
+    let measured = &observed.measured;
     let document = object!({
         "label": format!("{}-smoke", plan.profile.name),
         "run_id": run_id,
@@ -84,22 +87,31 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
             "features": plan.features,
         },
         "metrics": figures,
-        "answers": observed.measured.traces.iter().map(|trace| object!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
+        "answers": measured.traces.iter().map(|trace| object!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
         "environment": environment(plan, observed),
         "server": server(ctx, observed),
         "counters": {
-            "before": observed.measured.counters_before,
-            "after": observed.measured.counters_after,
-            "difference": counters::difference(&observed.measured.counters_before, &observed.measured.counters_after),
+            "before": measured.before.counters,
+            "after": measured.after.counters,
+            "difference": measured.counted(),
+            "peaks": measured.gauges,
+            "raw": { "before": measured.before.raw, "after": measured.after.raw },
+            "settings": measured.before.settings,
         },
-        "waiting_peak": observed.measured.waiting_peak,
-        "invalidation": observed.measured.invalidation,
+        "invalidation": measured.invalidation,
         "memory": {
-            "interval_ms": 250,
-            "samples": observed.measured.memory.len(),
-            "peak": memory::peak(&observed.measured.memory),
+            "interval_ms": u64::try_from(MEMORY_INTERVAL.as_millis()).ok(),
             "unit": "bytes, summed over the process tree",
+            "scopes": {
+                "rss": "resident set; pages that processes share are counted once per process",
+                "pss": "proportional share of those pages; smaller while strangers map the same file",
+                "anonymous": "resident set without what is mapped from files",
+                "nvml_process": "GPU memory per process as the driver counts it",
+            },
+            "peak": measured.memory.peak(),
+            "samples": measured.memory.readings,
         },
+        "process_tree": measured.memory.processes.values().collect::<Vec<_>>(),
     });
     match document {
         Value::Object(map) => map,
@@ -140,6 +152,8 @@ fn server(ctx: &Context, observed: &Observed) -> Value {
             "exit_code": stopped.exit.and_then(|exit| exit.code),
             "signal": stopped.exit.and_then(|exit| exit.signal),
             "duration_ms": stopped.duration.as_secs_f64() * 1000.0,
+            "port_free": observed.life.after.as_ref().map(|after| after.port_free),
+            "gpu_memory_left": observed.life.after.as_ref().and_then(|after| after.gpu_memory.as_ref()),
         })),
         "log": observed.life.log.as_ref().map(|log| ctx.repo_path(log).as_str().to_owned()),
         "log_bytes": observed.life.stopped.map(|stopped| stopped.log_bytes),
@@ -167,7 +181,8 @@ fn stated_dtype(observed: &Observed) -> Option<String> {
 
 fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> NormalizedResult {
     let project = plan.project.as_ref();
-    let strategy_metrics = strategy_metrics(plan, observed, figures);
+    let dtype = stated_dtype(observed);
+    let strategy_metrics = proof::strategy_metrics(plan, &observed.measured, figures, dtype.as_deref());
     NormalizedResult {
         project: project.map(|project| project.id.to_string()),
         strategy: Some(plan.strategy.clone()),
@@ -255,7 +270,8 @@ fn latency(distribution: Option<Distribution>) -> Option<Latency> {
 
 fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
     let e2e = latency(figures.e2e_ms);
-    let peak = memory::peak(&observed.measured.memory);
+    let peak = observed.measured.memory.peak();
+    let queue = proof::queue_wait(&observed.measured.counted(), figures);
     Metrics {
         ttft_ms: latency(figures.ttft_ms),
         tpot_ms: latency(figures.tpot_ms),
@@ -282,56 +298,8 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
             successful_requests: Some(figures.successful as u64),
             failed_requests: Some(figures.failed as u64),
         }],
-        queue_wait_ms: figures.queue_wait_ms.map(|wait| wait.mean),
+        queue_wait_ms: queue.map(|(wait, _)| wait),
     }
-}
-
-/// The metrics that the project asks for, from this run's counters and figures; what
-/// this run does not show is null.
-fn strategy_metrics(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Map<String, Value> {
-    let counted = counters::difference(&observed.measured.counters_before, &observed.measured.counters_after);
-    let mut metrics = Map::new();
-    for name in plan.project.iter().flat_map(|project| &project.strategy_metrics) {
-        let value = match name.as_str() {
-            "quantization_format" => object!(stated_dtype(observed)),
-            "weights_bytes" => object!(plan.model.bytes),
-            "cache_hit_rate" => object!(hit_rate(&counted)),
-            "acceptance_rate" => object!(acceptance_rate(&counted)),
-            "fairness" => object!(figures.fairness_jain_ttft),
-            "queue_wait_ms" => object!(figures.queue_wait_ms.map(|wait| wait.mean)),
-            "invalidation_cost_ms" => object!(observed.measured.invalidation.as_ref().and_then(invalidation_cost)),
-            _ => Value::Null,
-        };
-        metrics.insert(name.clone(), value);
-    }
-    if metrics.get("cache_hit_rate").is_some_and(Value::is_number) {
-        metrics.insert("hit_rate_source".to_owned(), object!("server_counters"));
-    }
-    if metrics.contains_key("fairness") {
-        metrics.insert("fairness_definition".to_owned(), object!("Jain's index over the TTFT of the requests"));
-    }
-    metrics
-}
-
-/// Cached over all prompt tokens of the window. vLLM counts all of them as prompt
-/// tokens, llama.cpp only the computed ones: the larger reading is the denominator.
-fn hit_rate(counted: &counters::Counters) -> Option<f64> {
-    let cached = *counted.get("cached_tokens")?;
-    let prompt = *counted.get("prompt_tokens")?;
-    let all = if prompt >= cached { prompt.max(cached) } else { prompt + cached };
-    (all > 0.0).then(|| cached / all)
-}
-
-/// Median TTFT behind a changed prefix minus median TTFT on a hit.
-fn invalidation_cost(found: &super::run::Invalidation) -> Option<f64> {
-    let median = |samples: &[f64]| Distribution::of(samples).map(|known| known.p50);
-    Some(median(&found.miss_ttft_ms)? - median(&found.hit_ttft_ms)?)
-}
-
-fn acceptance_rate(counted: &counters::Counters) -> Option<f64> {
-    let drafted = *counted.get("drafted_tokens")?;
-    let accepted = *counted.get("accepted_tokens")?;
-    (drafted > 0.0).then(|| accepted / drafted)
 }
 
 /// A smoke run never says accept, and no more than its evidence carries: the claim is

@@ -1,10 +1,10 @@
 //! What the smoke stage does with a server that is ready: warm-up → counters →
 //! measured requests → counters → invalidation.
 
-use crate::backend::counters::Counters;
+use crate::backend::counters::{self, Counters};
 use crate::backend::doctor;
 use crate::backend::machine::{Activity, Contention};
-use crate::backend::memory::Reading;
+use crate::backend::memory;
 use crate::backend::plan::Plan;
 use crate::backend::session::{self, Fault, Life, Session};
 use crate::backend::spec::Switch;
@@ -14,6 +14,7 @@ use crate::course::Context;
 use crate::rules;
 use crate::term::Phase;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Pairs of a hit and a miss.
@@ -31,11 +32,15 @@ pub(super) struct Observed {
 pub(super) struct Measured {
     pub(super) warmup: Vec<RequestTrace>,
     pub(super) traces: Vec<RequestTrace>,
-    pub(super) counters_before: Counters,
-    pub(super) counters_after: Counters,
-    pub(super) memory: Vec<Reading>,
-    /// Largest number of waiting requests that the server's gauge showed.
-    pub(super) waiting_peak: Option<f64>,
+    /// The server's counters before the measured window.
+    pub(super) before: counters::Page,
+    /// The same after it.
+    pub(super) after: counters::Page,
+    pub(super) memory: memory::Watch,
+    /// Largest values of the server's gauges (`running`, `waiting`) that were seen.
+    pub(super) gauges: Counters,
+    /// End and time to first token of the request after the readiness request, ms.
+    pub(super) second: Option<(f64, Option<f64>)>,
     /// TTFT of requests that hit the cache and of the same ones with their prefix changed, ms.
     pub(super) invalidation: Option<Invalidation>,
     pub(super) load_before: Option<[f64; 3]>,
@@ -51,11 +56,22 @@ pub(super) struct Invalidation {
     pub(super) miss_ttft_ms: Vec<f64>,
 }
 
+impl Measured {
+    /// What the server counted in the measured window.
+    pub(super) fn counted(&self) -> Counters {
+        counters::difference(&self.before.counters, &self.after.counters)
+    }
+}
+
 /// Runs a plan. The result says what was observed; a fault is in it.
 pub(super) async fn execute(ctx: &Context, plan: &Plan, run_id: &str, phase: &Phase) -> Observed {
     let mut measured = Measured::default();
-    let life =
+    let mut life =
         session::with_server(ctx, plan, run_id, phase, async |session| measure(session, &mut measured).await).await;
+    if let Some((answered, ttft)) = measured.second {
+        life.cold.second_answer_ms = Some(answered);
+        life.cold.second_request_ttft_ms = ttft;
+    }
     Observed { life, measured }
 }
 
@@ -72,7 +88,7 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
         Arc::new(Unheard),
     )
     .await;
-    measured.counters_before = session.counters().await;
+    measured.before = session.counters().await;
     measured.load_before = doctor::load();
     // Of somebody else's server it is not known which processes are its own.
     let activity = || Activity::read(session.server?.guardian_pid()?);
@@ -91,7 +107,7 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
         // A queue can form only where more than one request is in flight.
         match plan.concurrency {
             0 | 1 => std::future::pending().await,
-            _ => session.watch_waiting(&mut measured.waiting_peak).await,
+            _ => session.watch_gauges(&mut measured.gauges).await,
         }
     };
     tokio::select! {
@@ -102,12 +118,27 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
     }
     measured.contention = activity().zip(before).and_then(|(after, before)| after.since(&before));
     measured.load_after = doctor::load();
-    measured.counters_after = session.counters().await;
+    measured.after = session.counters().await;
+    measured.second = second_answer(session, &run, measured.warmup.iter().chain(&measured.traces));
     if plan.claims.prefix_cache == Some(Switch::On) && plan.project.is_some() {
         phase.say("invalidation");
         measured.invalidation = Some(invalidate(&run, &requests[0]).await);
     }
     all_succeeded(session, &measured.traces)
+}
+
+/// The first answer after the one that showed the server ready: when it was complete,
+/// counted from the start of the server, and its time to first token.
+fn second_answer<'a>(
+    session: &Session<'_>,
+    run: &Run,
+    traces: impl Iterator<Item = &'a RequestTrace>,
+) -> Option<(f64, Option<f64>)> {
+    let trace = traces.filter(|trace| trace.succeeded()).min_by_key(|trace| trace.end)?;
+    let began = run.epoch.saturating_duration_since(session.spawned);
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
+    let ttft = trace.chunks.first().map(|chunk| milliseconds(chunk.at.saturating_sub(trace.sent)));
+    Some((milliseconds(began + trace.end), ttft))
 }
 
 /// A request that failed fails the run.
