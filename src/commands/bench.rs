@@ -34,6 +34,7 @@ const MAX_STEPS: u32 = 12;
 /// # Errors
 /// A fault of usage: nothing was measured.
 pub(crate) fn run(args: &BenchArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    screen.format_of(&[Format::Human, Format::Json])?;
     let began = Instant::now();
     let ctx = crate::context(cli, screen, &[])?;
     let job = Job::of(&ctx, args)?;
@@ -85,19 +86,13 @@ fn show(
     report.findings = findings.iter().map(stated).collect();
     report.notes = findings.iter().map(|finding| finding.message(Lang::En)).collect();
     report.explain_absences();
-    let human = |options: render::HumanOptions<'_>| {
-        render::bench::human(&report, &findings, status, duration, options)
-    };
+    let human = |options: render::HumanOptions<'_>| render::bench::human(&report, &findings, status, duration, options);
     let json = render::render_json_bench(&report, status, code, duration);
-    let format = screen.format();
-    for target in &cli.global.outputs {
-        let path = ctx.at_cwd(&target.path);
-        let plain = render::HumanOptions { color: false, ..screen.human(&ctx.root) };
-        let text = if target.format.unwrap_or(format) == Format::Json { json.clone() } else { human(plain) };
-        fsx::write_atomic(&path, text.as_bytes()).map_err(|error| RunError::file(&path, error))?;
-    }
-    let machine = cli.global.outputs.is_empty() && format == Format::Json;
-    screen.print(&if machine { json.clone() } else { human(screen.human(&ctx.root)) });
+    let text = |format, options: render::HumanOptions<'_>| match format {
+        Format::Json => json.clone(),
+        _ => human(options),
+    };
+    screen.emit(text, &ctx.root)?;
     Ok(u8::try_from(code).unwrap_or(1))
 }
 
@@ -137,8 +132,7 @@ impl<'a> Job<'a> {
         let key = args.server.api_key_env.as_deref().map(key_of).transpose()?;
         let endpoint = Endpoint::new(&base_url, key).map_err(|error| wrong_url(&error))?;
         let (source, sha256) = source(ctx, args)?;
-        let asked =
-            Asked { api: args.server.endpoint, ignore_eos: args.workload.ignore_eos, ..Asked::default() };
+        let asked = Asked { api: args.server.endpoint, ignore_eos: args.workload.ignore_eos, ..Asked::default() };
         let target = Target {
             endpoint: Arc::new(endpoint),
             model: args.server.model.as_deref().unwrap_or_default().into(),
@@ -339,10 +333,9 @@ impl<'a> Job<'a> {
 
     fn unusable(&self, ctx: &Context, reason: &Unusable) -> Measured {
         let finding = match reason {
-            Unusable::NotReady(last) => self
-                .finding(&bench_rules::NOT_READY)
-                .arg("seconds", self.args.server.ready_timeout)
-                .arg("last", last),
+            Unusable::NotReady(last) => {
+                self.finding(&bench_rules::NOT_READY).arg("seconds", self.args.server.ready_timeout).arg("last", last)
+            }
             Unusable::Unauthorized(status) => {
                 self.finding(&bench_rules::UNAUTHORIZED).arg("status", u32::from(*status))
             }
@@ -486,8 +479,8 @@ fn source(ctx: &Context, args: &BenchArgs) -> Result<(Source, Option<String>), R
     let (prompts, sha256) = match (&workload.workload, &workload.prompt) {
         (Some(file), _) => {
             let path = ctx.at_cwd(file);
-            let read = Workload::read(&path, workload.max_tokens)
-                .map_err(|error| no_workload(&path, &error.to_string()))?;
+            let read =
+                Workload::read(&path, workload.max_tokens).map_err(|error| no_workload(&path, &error.to_string()))?;
             let sha256 = read.sha256.clone();
             (Prompts::File(read), Some(sha256))
         }
