@@ -20,6 +20,7 @@ pub mod fsx;
 pub mod interrupt;
 pub mod model;
 pub mod notebook;
+mod output;
 pub mod pipeline;
 pub mod process;
 pub mod python;
@@ -63,6 +64,7 @@ pub fn run(cli: &Cli) -> u8 {
 }
 
 fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    screen.check_outputs()?;
     match &cli.command {
         Command::All(args) => screen.show(&pipeline::run_chain(&context(cli, screen, &args.projects)?, args)?),
         Command::Static(args) => stage(cli, screen, Job::Static(args.clone())),
@@ -82,6 +84,7 @@ fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
         Command::Init(args) => commands::init::run(args, cli, screen),
         Command::Explain(args) => commands::explain::run(args, screen),
         Command::Completions(args) => Ok(commands::completions(args.shell, screen)),
+        Command::Man(args) => commands::man::run(args, screen),
         Command::Guard => Ok(process::guard()),
         Command::Sweep => Ok(process::sweep()),
         Command::Confine(args) => stages::answers::confine(args),
@@ -166,9 +169,45 @@ impl<'a> Screen<'a> {
         self.cli.global.format.unwrap_or_default()
     }
 
-    /// Whether standard output carries the chosen machine format.
-    fn machine(&self) -> bool {
-        self.cli.global.outputs.is_empty() && self.format() == Format::Json
+    /// The format of standard output: with `--output` the console keeps the human text.
+    fn console(&self) -> Format {
+        if self.cli.global.outputs.is_empty() { self.format() } else { Format::Human }
+    }
+
+    /// Whether a report goes anywhere in this format.
+    fn wants(&self, format: Format) -> bool {
+        let files = self.cli.global.outputs.iter().map(|target| target.format.unwrap_or(self.format()));
+        files.chain([self.console()]).any(|wanted| wanted == format)
+    }
+
+    /// Refuses `--output` targets before anything runs.
+    fn check_outputs(&self) -> Result<(), RunError> {
+        let targets = &self.cli.global.outputs;
+        // There it names the migrated file, by rules of its own.
+        if targets.is_empty() || matches!(self.cli.command, Command::Normalize(_)) {
+            return Ok(());
+        }
+        let cwd = std::env::current_dir().map_err(|error| RunError::file(".", error))?;
+        output::check(&cwd, targets.iter().map(|target| target.path.as_path()))
+    }
+
+    /// The format for a command that has only some of them. One that was asked for on the
+    /// command line and is not there is a fault; one of the environment is for others.
+    ///
+    /// # Errors
+    /// The format was named and is none of `known`.
+    pub fn format_of(&self, known: &[Format]) -> Result<Format, RunError> {
+        let named = self.cli.global.outputs.iter().filter_map(|target| target.format);
+        let from_environment = std::env::var("VERIFY_FORMAT").is_ok_and(|name| name == self.format().name());
+        let chosen = (!from_environment).then(|| self.format());
+        if let Some(format) = named.chain(chosen).find(|format| !known.contains(format)) {
+            let (name, names) = (format.name(), known.iter().map(|format| format.name()).collect::<Vec<_>>());
+            return Err(RunError::usage(
+                Localized::both(format!("this command has no format {name}"), format!("该命令不支持 {name} 格式")),
+                Localized::both(format!("it has: {}", names.join(", ")), format!("可用格式：{}", names.join("、"))),
+            ));
+        }
+        Ok(if known.contains(&self.format()) { self.format() } else { Format::Human })
     }
 
     /// Progress on standard error, as the options and the terminal want it.
@@ -214,40 +253,60 @@ impl<'a> Screen<'a> {
     /// Shows a report in every format that was asked for.
     ///
     /// # Errors
-    /// A file of `--output` cannot be written.
+    /// A file of `--output` cannot be written; the console has the report all the same.
     pub fn show(&self, report: &RunReport) -> Result<u8, RunError> {
         let mut report = report.clone();
         if self.cli.global.strict {
             report.stages.iter_mut().for_each(|run| run.outcome.make_strict());
         }
-        let (cwd, root) = roots(self.cli)?;
-        let text = |format: Format, options: HumanOptions<'_>| match format {
-            Format::Human => render::render_human(&report, options),
-            Format::Json => render::render_json(&report),
-        };
-        for target in &self.cli.global.outputs {
-            let plain = HumanOptions { color: false, ..self.human(&root) };
-            let path = cwd.join(&target.path);
-            // A report goes where somebody wants it: a folder that is not there is a typo.
-            if !path.parent().is_none_or(Path::is_dir) {
-                return Err(RunError::file(&target.path, io::Error::other("its folder does not exist")));
-            }
-            fsx::write_atomic(&path, text(target.format.unwrap_or(self.format()), plain).as_bytes())
-                .map_err(|error| RunError::file(&target.path, error))?;
+        let (_, root) = roots(self.cli)?;
+        self.emit(|format, options| render::render(format, &report, options), &root)?;
+        if self.wants(Format::Github) {
+            self.summarize(&report);
         }
-        let format = if self.machine() { Format::Json } else { Format::Human };
-        self.print(&text(format, self.human(&root)));
         Ok(u8::try_from(report.exit_code()).unwrap_or(1))
+    }
+
+    /// Writes one text to every file of `--output` and to the console, each in its format.
+    ///
+    /// # Errors
+    /// The first file that cannot be written, after all others and the console had theirs.
+    pub fn emit(&self, text: impl Fn(Format, HumanOptions<'_>) -> String, root: &Path) -> Result<(), RunError> {
+        let (cwd, _) = roots(self.cli)?;
+        let mut lost = Ok(());
+        for target in &self.cli.global.outputs {
+            let plain = HumanOptions { color: false, ..self.human(root) };
+            let written = output::write(&cwd.join(&target.path), &text(target.format.unwrap_or(self.format()), plain));
+            lost = lost.and(written.map_err(|error| RunError::file(&target.path, error)));
+        }
+        let console = text(self.console(), self.human(root));
+        let on_github = std::env::var_os("GITHUB_ACTIONS").is_some();
+        let defused = on_github && self.console() == Format::Human;
+        self.print(&if defused { render::defuse_workflow_commands(&console) } else { console });
+        lost
+    }
+
+    /// Adds the report to the summary of the step on GitHub. One that is lost is no
+    /// success, as with standard output.
+    fn summarize(&self, report: &RunReport) {
+        let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else { return };
+        let path = Path::new(&path);
+        let text = render::step_summary(report, self.lang, output::size(path));
+        if let Err(error) = output::append(path, &text) {
+            self.lost.set(true);
+            self.complain(&format!("GITHUB_STEP_SUMMARY: {}: {error}\n", path.display()));
+        }
     }
 
     /// Shows a usage or configuration fault.
     fn fail(&self, error: &RunError) -> u8 {
-        if self.machine() {
-            self.print(&render::render_json_error(error));
+        let format = self.console();
+        if format != Format::Human {
+            self.print(&render::render_error(format, error, self.human(Path::new("."))));
         }
         let facts = TermFacts::of(io::stderr().is_terminal());
         let options = HumanOptions { color: facts.use_color(self.cli.global.color), ..self.human(Path::new(".")) };
-        let _ = io::stderr().write_all(render::render_error(error, options).as_bytes());
+        let _ = io::stderr().write_all(render::render_human_error(error, options).as_bytes());
         USAGE
     }
 }

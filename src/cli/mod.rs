@@ -23,7 +23,7 @@ pub use static_checks::StaticArgs;
 use crate::model::Lang;
 use crate::render::{Format, OutputTarget};
 use crate::term::ColorChoice;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// The gate between an inference result and its readers.
@@ -39,6 +39,23 @@ pub struct Cli {
     /// The command.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// The command line as people type it, for completions and man pages: clap hides
+    /// internal commands from its help alone.
+    pub fn public() -> clap::Command {
+        let whole = Cli::command();
+        let mut root = clap::Command::new("verify").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+        if let Some(about) = whole.get_about() {
+            root = root.about(about.clone());
+        }
+        if let Some(about) = whole.get_long_about() {
+            root = root.long_about(about.clone());
+        }
+        let visible = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+        GlobalArgs::augment_args(root).subcommand_required(true).subcommands(visible)
+    }
 }
 
 /// Options of every command.
@@ -111,6 +128,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Print a man page, or write all of them into a folder
+    Man(ManArgs),
     /// Own a server for the process that started this one (internal)
     #[command(name = "__guard", hide = true)]
     Guard,
@@ -156,10 +175,19 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
+/// `verify man`.
+#[derive(Debug, Clone, Args)]
+pub struct ManArgs {
+    /// Command whose page is wanted; none: the page of verify
+    pub command: Option<String>,
+    /// Write every page into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub out_dir: Option<PathBuf>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -34,6 +34,7 @@ const MAX_STEPS: u32 = 12;
 /// # Errors
 /// A fault of usage: nothing was measured.
 pub(crate) fn run(args: &BenchArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    screen.format_of(&[Format::Human, Format::Json])?;
     let began = Instant::now();
     let ctx = crate::context(cli, screen, &[])?;
     let job = Job::of(&ctx, args)?;
@@ -87,15 +88,11 @@ fn show(
     report.explain_absences();
     let human = |options: render::HumanOptions<'_>| render::bench::human(&report, &findings, status, duration, options);
     let json = render::render_json_bench(&report, status, code, duration);
-    let format = screen.format();
-    for target in &cli.global.outputs {
-        let path = ctx.at_cwd(&target.path);
-        let plain = render::HumanOptions { color: false, ..screen.human(&ctx.root) };
-        let text = if target.format.unwrap_or(format) == Format::Json { json.clone() } else { human(plain) };
-        fsx::write_atomic(&path, text.as_bytes()).map_err(|error| RunError::file(&path, error))?;
-    }
-    let machine = cli.global.outputs.is_empty() && format == Format::Json;
-    screen.print(&if machine { json.clone() } else { human(screen.human(&ctx.root)) });
+    let text = |format, options: render::HumanOptions<'_>| match format {
+        Format::Json => json.clone(),
+        _ => human(options),
+    };
+    screen.emit(text, &ctx.root)?;
     Ok(u8::try_from(code).unwrap_or(1))
 }
 

@@ -4,7 +4,6 @@ use crate::Screen;
 use crate::bench::calibrate::{LONG, calibrate};
 use crate::cli::{CalibrateArgs, Cli};
 use crate::error::RunError;
-use crate::fsx;
 use crate::model::Status;
 use crate::render::{self, Format, HumanOptions};
 use std::time::Instant;
@@ -19,6 +18,7 @@ const MAX_ROUNDS: u32 = 4;
 /// # Errors
 /// The server in this process cannot be started, or an output cannot be written.
 pub(crate) fn run(args: &CalibrateArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    screen.format_of(&[Format::Human, Format::Json])?;
     let began = Instant::now();
     let ctx = crate::context(cli, screen, &[])?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -47,13 +47,10 @@ pub(crate) fn run(args: &CalibrateArgs, cli: &Cli, screen: &Screen<'_>) -> Resul
     let status = if code == 0 { Status::Pass } else { Status::Fail };
     let json = render::render_json_calibration(&errors, status, code, began.elapsed());
     let human = |options: HumanOptions<'_>| render::bench::calibration(&errors, options);
-    for target in &cli.global.outputs {
-        let path = ctx.at_cwd(&target.path);
-        let plain = HumanOptions { color: false, ..screen.human(&ctx.root) };
-        let text = if target.format.unwrap_or(screen.format()) == Format::Json { json.clone() } else { human(plain) };
-        fsx::write_atomic(&path, text.as_bytes()).map_err(|error| RunError::file(&path, error))?;
-    }
-    let machine = cli.global.outputs.is_empty() && screen.format() == Format::Json;
-    screen.print(&if machine { json.clone() } else { human(screen.human(&ctx.root)) });
+    let text = |format, options: HumanOptions<'_>| match format {
+        Format::Json => json.clone(),
+        _ => human(options),
+    };
+    screen.emit(text, &ctx.root)?;
     Ok(u8::try_from(code).unwrap_or(1))
 }

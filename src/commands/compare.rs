@@ -1,18 +1,18 @@
 //! `verify compare`: four groups of columns, differences only where they mean
 //! something, what each decision may be, and how far it reaches.
 
+use crate::Screen;
 use crate::cli::{Cli, CompareArgs};
 use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{Lang, Localized};
-use crate::render::Format;
+use crate::render::{Format, HumanOptions};
 use crate::results::compare::{self, CONFIGURATION, Side, TIME};
 use crate::results::evidence::{self, Case, Conclusion, Facts, plain};
 use crate::results::files;
 use crate::results::json::{self, Document};
 use crate::stages::conclude::{load, normalized_of};
 use crate::term::{neutralize, pad};
-use crate::{Screen, fsx};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ const NONE: &str = "—";
 /// # Errors
 /// A fault of usage, or an output that cannot be written.
 pub(crate) fn run(args: &CompareArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    screen.format_of(&[Format::Human, Format::Json])?;
     let ctx = crate::context(cli, screen, &[])?;
     let mut texts = Vec::new();
     let mut faults = String::new();
@@ -46,17 +47,11 @@ pub(crate) fn run(args: &CompareArgs, cli: &Cli, screen: &Screen<'_>) -> Result<
     let documents: Vec<(String, Document<'_>)> =
         texts.iter().map(|(name, text)| (name.clone(), json::read(text))).collect();
     let Some(comparison) = Comparison::of(&ctx, &documents) else { return Ok(1) };
-    let text = |format| match format {
+    let text = |format, _: HumanOptions<'_>| match format {
         Format::Json => comparison.json(),
         _ => comparison.human(screen.lang),
     };
-    let format = cli.global.format.unwrap_or_default();
-    for target in &cli.global.outputs {
-        let path = ctx.at_cwd(&target.path);
-        fsx::write_atomic(&path, text(target.format.unwrap_or(format)).as_bytes())
-            .map_err(|error| RunError::file(&path, error))?;
-    }
-    screen.print(&text(if cli.global.outputs.is_empty() { format } else { Format::Human }));
+    screen.emit(text, &ctx.root)?;
     Ok(0)
 }
 

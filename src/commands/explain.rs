@@ -6,7 +6,7 @@ use crate::cli::ExplainArgs;
 use crate::config::nearest;
 use crate::error::RunError;
 use crate::model::{Lang, Localized};
-use crate::rules;
+use crate::rules::{self, readable};
 use std::fmt::Write;
 
 /// Begins the ids of known causes of a server's end.
@@ -61,30 +61,6 @@ fn write_group(text: &mut String, group: &str, lang: Lang) -> bool {
         let _ = writeln!(text, "{id:34} {:8} {}", "cause", signature.cause.get(lang));
     }
     !text.is_empty()
-}
-
-/// A template as a person reads it: `{target}` stands for something, hence `<target>`.
-fn readable(template: &str) -> String {
-    let mut out = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some(open) = rest.find('{') {
-        out.push_str(&rest[..open]);
-        let tail = &rest[open + 1..];
-        let name = tail.split_once('}').map(|(name, _)| name).filter(|name| {
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        });
-        match name {
-            Some(name) => {
-                let _ = write!(out, "<{name}>");
-                rest = &tail[name.len() + 1..];
-            }
-            None => {
-                out.push('{');
-                rest = tail;
-            }
-        }
-    }
-    out + rest
 }
 
 /// A known cause of a server's end: what it means, what to do, what it is known by.

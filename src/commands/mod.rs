@@ -6,6 +6,7 @@ pub(crate) mod calibrate;
 pub(crate) mod compare;
 pub(crate) mod explain;
 pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod normalize;
 pub(crate) mod settings;
@@ -13,12 +14,11 @@ pub(crate) mod settings;
 use crate::Screen;
 use crate::cli::Cli;
 use crate::results::v1;
-use clap::CommandFactory;
 
 /// `verify completions`.
 pub(crate) fn completions(shell: clap_complete::Shell, screen: &Screen<'_>) -> u8 {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "verify", &mut script);
+    clap_complete::generate(shell, &mut Cli::public(), "verify", &mut script);
     screen.print(&String::from_utf8_lossy(&script));
     0
 }

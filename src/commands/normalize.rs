@@ -27,6 +27,7 @@ const MANY: usize = 50;
 /// # Errors
 /// A fault of usage.
 pub(crate) fn run(args: &NormalizeArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    let format = screen.format_of(&[Format::Human, Format::Json])?;
     let ctx = crate::context(cli, screen, &[])?;
     let files = files::named(&ctx, &args.files)?;
     let jobs = plan(&ctx, args, cli, &files)?;
@@ -44,8 +45,8 @@ pub(crate) fn run(args: &NormalizeArgs, cli: &Cli, screen: &Screen<'_>) -> Resul
         })
         .collect();
     drop(phase);
-    let text = match cli.global.format {
-        Some(Format::Json) => report_json(&jobs, &results),
+    let text = match format {
+        Format::Json => report_json(&jobs, &results),
         _ => report(&jobs, &results, args, screen.lang, cli.global.quiet),
     };
     screen.print(&text);

@@ -12,9 +12,10 @@ use std::fmt::Write;
 /// # Errors
 /// The settings are at fault.
 pub(crate) fn run(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    let format = screen.format_of(&[Format::Human, Format::Json])?;
     let (cwd, root) = roots(cli)?;
     let resolved = config::resolve(&root, cli.global.settings.as_deref().map(|path| cwd.join(path)).as_deref())?;
-    if screen.format() == Format::Json {
+    if format == Format::Json {
         let origins: serde_json::Map<String, serde_json::Value> =
             resolved.origins.iter().map(|(path, origin)| (path.to_owned(), origin.name().into())).collect();
         let file = resolved.file.as_ref().map(|path| path.display().to_string());

@@ -8,12 +8,12 @@ use crate::model::{Lang, RunReport, Status};
 use std::time::Duration;
 
 /// The report, ending with a newline.
-pub fn render(report: &RunReport) -> String {
+pub(super) fn render(report: &RunReport) -> String {
     text(&Report::of(report))
 }
 
 /// The report of a run that checked nothing.
-pub fn render_error(error: &RunError) -> String {
+pub(super) fn render_error(error: &RunError) -> String {
     text(&Report::of_fault(error.message(Lang::En), error.hint(Lang::En)))
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Lines longer than this are data, not text that a person reads.
 const MAX_LINE: usize = 500;
 /// Files larger than this are not opened for a snippet.
-const MAX_FILE: u64 = 16 << 20;
+pub(super) const MAX_FILE: u64 = 16 << 20;
 
 /// Loads files once per rendering.
 #[derive(Debug, Default)]

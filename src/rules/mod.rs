@@ -47,6 +47,30 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     all().find(|rule| rule.id == id)
 }
 
+/// A template of a rule as a person reads it: `{target}` stands for something, hence `<target>`.
+pub fn readable(template: &str) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        out.push_str(&rest[..open]);
+        let tail = &rest[open + 1..];
+        let name = tail.split_once('}').map(|(name, _)| name).filter(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        });
+        match name {
+            Some(name) => {
+                out.push_str(&format!("<{name}>"));
+                rest = &tail[name.len() + 1..];
+            }
+            None => {
+                out.push('{');
+                rest = tail;
+            }
+        }
+    }
+    out + rest
+}
+
 /// Declares the rules of one stage: a `static` each, and `ALL` with every one of them.
 ///
 /// ```text

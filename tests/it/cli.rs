@@ -14,6 +14,49 @@ fn a_fault_of_the_command_line_exits_2() {
 }
 
 #[test]
+fn a_misspelt_command_option_or_format_is_suggested() {
+    for (args, word) in [
+        (["anwsers", "."], "'answers'"),
+        (["links", "--fixx"], "'--fix'"),
+        (["static", "--format=sariff"], "'sarif'"),
+        (["static", "--output=juint=x"], "`junit`"),
+        (["man", "concludee"], "`conclude`"),
+    ] {
+        let output = verify(empty().path()).args(args).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr.contains(word), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn every_shell_has_a_completion_script_that_knows_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = verify(empty().path()).args(["completions", shell]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains("normalize") && text.contains("partition"), "{shell}");
+        assert!(!text.contains("__confine"), "internal commands are nobody's to type");
+    }
+}
+
+/// Every command has a page that names its options: help and pages have one source.
+#[test]
+fn man_pages_have_every_command_and_option() {
+    use clap::CommandFactory;
+    let folder = empty();
+    verify(folder.path()).args(["man", "--out-dir", "pages"]).assert().success().stdout("");
+    for command in verify::cli::Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let page = fs::read_to_string(folder.path().join(format!("pages/verify-{}.1", command.get_name()))).unwrap();
+        for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+            assert!(page.contains(&option.replace('-', "\\-")), "{}: --{option}", command.get_name());
+        }
+    }
+    let page = verify(folder.path()).arg("man").output().unwrap().stdout;
+    assert_eq!(fs::read(folder.path().join("pages/verify.1")).unwrap(), page);
+    assert!(String::from_utf8_lossy(&page).contains("verify\\-conclude"));
+}
+
+#[test]
 fn help_and_version_exit_0() {
     verify(empty().path()).arg("--help").assert().success();
     verify(empty().path()).arg("--version").assert().success().stdout("verify 0.1.0\n");

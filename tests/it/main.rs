@@ -9,6 +9,7 @@ mod backend;
 mod cli;
 mod course;
 mod experiment;
+mod formats;
 mod links;
 mod normalize;
 mod policy;
