@@ -6,7 +6,7 @@ mod json;
 pub mod source;
 pub mod v1;
 
-pub use human::{HumanOptions, render as render_human, render_error};
+pub use human::{HumanOptions, render as render_human, render_change, render_error};
 pub use json::{
     render as render_json, render_bench as render_json_bench, render_calibration as render_json_calibration,
     render_error as render_json_error,

@@ -28,6 +28,7 @@ use crate::course::Context;
 use crate::error::RunError;
 use crate::fsx;
 use crate::model::{Finding, Localized, Outcome, Summary};
+use crate::term;
 use accept::Accepted;
 use rayon::prelude::*;
 use resolve::{Fault, Reader, Verdict, World};
@@ -143,7 +144,7 @@ fn fix(survey: &Survey, dry_run: bool) -> Result<usize, RunError> {
     for change in &changes {
         if dry_run {
             // Standard output carries the report and nothing else.
-            let _ = std::io::stderr().write_all(change.diff().as_bytes());
+            let _ = std::io::stderr().write_all(term::neutralize(&change.diff()).as_bytes());
         } else {
             fsx::write_atomic(&change.file, change.new.as_bytes())
                 .map_err(|error| RunError::file(&change.file, error))?;
