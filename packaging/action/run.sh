@@ -6,7 +6,9 @@ set -uo pipefail
 output() { echo "$1=$2" >> "$GITHUB_OUTPUT"; }
 
 arguments=("$COMMAND")
+# (All in capitals come from action.yml.)
 # The one place where splitting at white space is meant.
+# shellcheck disable=SC2153
 read -r -a more <<< "${ARGUMENTS//$'\n'/ }"
 arguments+=("${more[@]}")
 [ -n "$BACKEND" ] && arguments+=(--backend "$BACKEND")
