@@ -67,7 +67,7 @@ printf '\n[x](gone.md)\n' >> "$page"
 git add --all
 try 1 verify-links "a link into nothing is refused"
 
-target=docs/target.md
+target=$(dirname "$page")/target.md
 printf '# Target\n' > "$target"
 printf '\n[x](target.md)\n' >> "$page"
 git add --all
@@ -76,7 +76,7 @@ try 0 none "a link into a new page is taken"
 git rm --quiet "$target"
 try 1 verify-links "a commit that only deletes the target is refused"
 
-git mv "$target" docs/renamed.md
+git mv "$target" "$(dirname "$page")/renamed.md"
 try 1 verify-links "a commit that only renames the target is refused"
 
 printf 'x = (\n' > broken.py

@@ -17,6 +17,8 @@ pub mod config;
 pub mod course;
 pub mod error;
 pub mod fsx;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod interrupt;
 pub mod model;
 pub mod notebook;

@@ -12,11 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The schedule of the short check before a measured run.
-pub const SHORT: Schedule =
-    Schedule { ttft: Duration::from_millis(40), itl: Duration::from_millis(10), tokens: 12 };
+pub const SHORT: Schedule = Schedule { ttft: Duration::from_millis(40), itl: Duration::from_millis(10), tokens: 12 };
 /// The schedule of `verify calibrate`.
-pub const LONG: Schedule =
-    Schedule { ttft: Duration::from_millis(100), itl: Duration::from_millis(20), tokens: 64 };
+pub const LONG: Schedule = Schedule { ttft: Duration::from_millis(100), itl: Duration::from_millis(20), tokens: 64 };
 
 /// Largest error of a mean or median that still counts as none: milliseconds, or share
 /// of the figure, whichever is larger.

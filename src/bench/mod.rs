@@ -1,7 +1,7 @@
 //! Running a workload and deriving figures from what happened.
 
-pub mod experiment;
 pub mod calibrate;
+pub mod experiment;
 pub mod live;
 pub mod load;
 pub mod metrics;

@@ -1,7 +1,7 @@
 //! What a report says in words beside its figures. Pure.
 
-use super::report::{BenchReport, Readings, cache, stalls, timed_out};
 use super::metrics::{RequestFigures, TokensSource, counted, tokens_per_chunk};
+use super::report::{BenchReport, Readings, cache, stalls, timed_out};
 use super::stats::{PERCENTILES, Spread};
 use crate::client::RequestTrace;
 use crate::model::{Finding, Localized, Location, RepoPath};
@@ -169,16 +169,19 @@ fn stream(say: Say<'_>, report: &BenchReport, good: &[&RequestTrace]) -> Vec<Fin
     let icl: Vec<f64> = good.iter().flat_map(|trace| super::report::gaps(trace)).collect();
     let (count, limit) = stalls(&icl);
     let longest = icl.iter().copied().fold(0.0, f64::max);
-    all.extend(say.count(&rules::STALLS, count).map(|finding| {
-        finding.arg("limit", format!("{limit:.0}")).arg("longest", format!("{longest:.0}"))
-    }));
+    all.extend(
+        say.count(&rules::STALLS, count)
+            .map(|finding| finding.arg("limit", format!("{limit:.0}")).arg("longest", format!("{longest:.0}"))),
+    );
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for kind in good.iter().filter_map(|trace| trace.content_type.as_deref()) {
         *kinds.entry(if kind.is_empty() { "(none)" } else { kind }).or_default() += 1;
     }
-    all.extend(kinds.into_iter().filter_map(|(kind, count)| {
-        say.count(&rules::CONTENT_TYPE, count).map(|finding| finding.arg("kind", kind))
-    }));
+    all.extend(
+        kinds.into_iter().filter_map(|(kind, count)| {
+            say.count(&rules::CONTENT_TYPE, count).map(|finding| finding.arg("kind", kind))
+        }),
+    );
     let count = |pick: fn(&RequestTrace) -> bool| good.iter().filter(|trace| pick(trace)).count();
     all.extend(say.count(&rules::NO_DONE, count(|trace| !trace.done)));
     all.extend(say.count(&rules::UTF8_REPLACED, count(|trace| trace.chunks.iter().any(|chunk| chunk.damaged))));

@@ -87,7 +87,8 @@ impl FromStr for Tenants {
 
 fn tenant(text: &str) -> Result<Tenant, String> {
     let mut parts = text.split(':');
-    let (name, weight) = parts.next().and_then(|part| part.split_once('=')).ok_or("needed: NAME=WEIGHT[:key=value…]")?;
+    let (name, weight) =
+        parts.next().and_then(|part| part.split_once('=')).ok_or("needed: NAME=WEIGHT[:key=value…]")?;
     let weight = weight.parse::<f64>().ok().filter(|weight| weight.is_finite() && *weight > 0.0);
     let mut tenant = Tenant {
         name: name.trim().to_owned(),
@@ -183,9 +184,8 @@ const SUBJECTS: [&str; 8] = [
     "Describe a walk through an old town on a rainy evening.",
 ];
 const FURTHER: &str = "Go on with the next part, and be specific.";
-const WORDS: [&str; 12] = [
-    "the", "server", "keeps", "a", "long", "context", "of", "many", "words", "for", "every", "request",
-];
+const WORDS: [&str; 12] =
+    ["the", "server", "keeps", "a", "long", "context", "of", "many", "words", "for", "every", "request"];
 
 fn words(count: u32) -> String {
     (0..count as usize).map(|index| WORDS[index % WORDS.len()]).collect::<Vec<_>>().join(" ")
@@ -242,10 +242,13 @@ impl Mix {
 fn choose(tenants: &[Tenant], at: f64) -> Option<&Tenant> {
     let all: f64 = tenants.iter().map(|tenant| tenant.weight).sum();
     let mut left = at * all;
-    tenants.iter().find(|tenant| {
-        left -= tenant.weight;
-        left < 0.0
-    }).or(tenants.last())
+    tenants
+        .iter()
+        .find(|tenant| {
+            left -= tenant.weight;
+            left < 0.0
+        })
+        .or(tenants.last())
 }
 
 /// A line of a trace that is replayed.
@@ -265,7 +268,8 @@ struct TraceLine {
 /// A line is none of that kind; the text says which.
 pub fn replay(text: &str, max_tokens: u32, max_in_flight: Option<u32>) -> Result<(Vec<Session>, Shape), String> {
     let mut timed: Vec<(Duration, Session)> = Vec::new();
-    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()).filter(|(_, line)| !line.trim().is_empty())
+    for (number, line) in
+        (1..).zip(text.trim_start_matches('\u{feff}').lines()).filter(|(_, line)| !line.trim().is_empty())
     {
         let line: TraceLine = serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))?;
         let at = Duration::try_from_secs_f64(line.t).map_err(|_| format!("line {number}: `t` is no time"))?;
@@ -310,13 +314,7 @@ mod tests {
 
     #[test]
     fn requests_are_turns_of_sessions() {
-        let mix = Mix {
-            prompts: Prompts::Own { shared_words: 0 },
-            max_tokens: 8,
-            turns: 3,
-            tenants: None,
-            seed: 1,
-        };
+        let mix = Mix { prompts: Prompts::Own { shared_words: 0 }, max_tokens: 8, turns: 3, tenants: None, seed: 1 };
         let turns: Vec<usize> = mix.sessions(7, "m").iter().map(|session| session.turns.len()).collect();
         assert_eq!(turns, [3, 3, 1]);
     }
@@ -324,13 +322,8 @@ mod tests {
     #[test]
     fn tenants_come_by_weight() {
         let tenants: Tenants = "chat=3:max_tokens=4,batch=1:words=9".parse().unwrap();
-        let mix = Mix {
-            prompts: Prompts::Own { shared_words: 0 },
-            max_tokens: 8,
-            turns: 1,
-            tenants: Some(tenants),
-            seed: 1,
-        };
+        let mix =
+            Mix { prompts: Prompts::Own { shared_words: 0 }, max_tokens: 8, turns: 1, tenants: Some(tenants), seed: 1 };
         let sessions = mix.sessions(4000, "m");
         let batch: Vec<&Session> = sessions.iter().filter(|one| one.tenant.as_deref() == Some("batch")).collect();
         assert!((900..1100).contains(&batch.len()), "{}", batch.len());

@@ -383,7 +383,10 @@ impl BenchReport {
             key.strip_prefix(*name).and_then(|rest| rest.strip_prefix("_p")).is_some_and(|rest| rest.ends_with("_ms"))
         });
         if let Some((_, spread)) = metric {
-            return format!("n={}: too few values; they range from {:.3} to {:.3} ms", spread.n, spread.min, spread.max);
+            return format!(
+                "n={}: too few values; they range from {:.3} to {:.3} ms",
+                spread.n, spread.min, spread.max
+            );
         }
         match key {
             _ if self.successful == 0 && !matches!(key, "cold_ttft_ms") => "no request succeeded",
@@ -455,7 +458,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn meets(one: &RequestFigures, targets: Targets) -> bool {
-    let within = |value: Option<f64>, target: Option<f64>| target.is_none_or(|target| value.is_some_and(|v| v <= target));
+    let within =
+        |value: Option<f64>, target: Option<f64>| target.is_none_or(|target| value.is_some_and(|v| v <= target));
     // A single token has no time per further token, and so misses no target on it.
     let tpot = one.tpot_ms.or((one.output_tokens == 1).then_some(0.0));
     within(Some(one.ttft_ms), targets.ttft) && within(tpot, targets.tpot) && within(Some(one.e2e_ms), targets.e2e)
@@ -521,8 +525,7 @@ fn steady(traces: &[RequestTrace], target: u32) -> Option<(f64, f64)> {
         return None;
     }
     let needed = (f64::from(target) * 0.9).ceil() as i64;
-    let mut steps: Vec<(Duration, i64)> =
-        traces.iter().flat_map(|trace| [(trace.sent, 1), (trace.end, -1)]).collect();
+    let mut steps: Vec<(Duration, i64)> = traces.iter().flat_map(|trace| [(trace.sent, 1), (trace.end, -1)]).collect();
     steps.sort_unstable();
     let (mut in_flight, mut begin, mut end) = (0, None, None);
     for (at, step) in steps {

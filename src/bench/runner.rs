@@ -190,10 +190,7 @@ fn listed(page: &str) -> Vec<String> {
 
 /// The server does not take what was asked for beside the prompt.
 fn refused(trace: &RequestTrace) -> bool {
-    trace
-        .fault
-        .as_ref()
-        .is_some_and(|fault| fault.kind == FaultKind::Http && matches!(fault.status, Some(400 | 422)))
+    trace.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Http && matches!(fault.status, Some(400 | 422)))
 }
 
 /// The server counts in every chunk, and some chunk holds several tokens.

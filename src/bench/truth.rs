@@ -191,8 +191,7 @@ mod arrival {
         let mut bytes = [0u8; 8192];
         let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
         let mut pieces = [IoSliceMut::new(&mut bytes)];
-        let message =
-            recvmsg::<()>(stream.as_raw_fd(), &mut pieces, Some(&mut space), MsgFlags::MSG_DONTWAIT)?;
+        let message = recvmsg::<()>(stream.as_raw_fd(), &mut pieces, Some(&mut space), MsgFlags::MSG_DONTWAIT)?;
         let (now, clock) = (epoch.elapsed(), SystemTime::now());
         let stamped = message.cmsgs()?.find_map(|message| match message {
             ControlMessageOwned::ScmTimestampns(at) => Some(Duration::from(at)),

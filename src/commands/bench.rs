@@ -85,9 +85,7 @@ fn show(
     report.findings = findings.iter().map(stated).collect();
     report.notes = findings.iter().map(|finding| finding.message(Lang::En)).collect();
     report.explain_absences();
-    let human = |options: render::HumanOptions<'_>| {
-        render::bench::human(&report, &findings, status, duration, options)
-    };
+    let human = |options: render::HumanOptions<'_>| render::bench::human(&report, &findings, status, duration, options);
     let json = render::render_json_bench(&report, status, code, duration);
     let format = screen.format();
     for target in &cli.global.outputs {
@@ -137,8 +135,7 @@ impl<'a> Job<'a> {
         let key = args.server.api_key_env.as_deref().map(key_of).transpose()?;
         let endpoint = Endpoint::new(&base_url, key).map_err(|error| wrong_url(&error))?;
         let (source, sha256) = source(ctx, args)?;
-        let asked =
-            Asked { api: args.server.endpoint, ignore_eos: args.workload.ignore_eos, ..Asked::default() };
+        let asked = Asked { api: args.server.endpoint, ignore_eos: args.workload.ignore_eos, ..Asked::default() };
         let target = Target {
             endpoint: Arc::new(endpoint),
             model: args.server.model.as_deref().unwrap_or_default().into(),
@@ -339,10 +336,9 @@ impl<'a> Job<'a> {
 
     fn unusable(&self, ctx: &Context, reason: &Unusable) -> Measured {
         let finding = match reason {
-            Unusable::NotReady(last) => self
-                .finding(&bench_rules::NOT_READY)
-                .arg("seconds", self.args.server.ready_timeout)
-                .arg("last", last),
+            Unusable::NotReady(last) => {
+                self.finding(&bench_rules::NOT_READY).arg("seconds", self.args.server.ready_timeout).arg("last", last)
+            }
             Unusable::Unauthorized(status) => {
                 self.finding(&bench_rules::UNAUTHORIZED).arg("status", u32::from(*status))
             }
@@ -486,8 +482,8 @@ fn source(ctx: &Context, args: &BenchArgs) -> Result<(Source, Option<String>), R
     let (prompts, sha256) = match (&workload.workload, &workload.prompt) {
         (Some(file), _) => {
             let path = ctx.at_cwd(file);
-            let read = Workload::read(&path, workload.max_tokens)
-                .map_err(|error| no_workload(&path, &error.to_string()))?;
+            let read =
+                Workload::read(&path, workload.max_tokens).map_err(|error| no_workload(&path, &error.to_string()))?;
             let sha256 = read.sha256.clone();
             (Prompts::File(read), Some(sha256))
         }

@@ -71,9 +71,15 @@ pub fn calibration(errors: &[ClientError], options: HumanOptions<'_>) -> String 
     out
 }
 
-fn calibration_row(concurrency: u32, name: &str, metric: Option<MetricError>, options: HumanOptions<'_>) -> Vec<String> {
+fn calibration_row(
+    concurrency: u32,
+    name: &str,
+    metric: Option<MetricError>,
+    options: HumanOptions<'_>,
+) -> Vec<String> {
     let Some(metric) = metric else { return vec![concurrency.to_string(), name.to_owned(), NONE.to_owned()] };
-    let mark = if metric.within { options.say("within limits", "在限度内") } else { options.say("above", "超限") };
+    let mark =
+        if metric.within { options.say("within limits", "在限度内") } else { options.say("above", "超限") };
     vec![
         concurrency.to_string(),
         name.to_owned(),
@@ -127,9 +133,9 @@ fn write_rates(out: &mut String, report: &BenchReport, options: HumanOptions<'_>
     let mut parts = Vec::new();
     let tokens = options.say("tokens/s", "token/s");
     parts.extend(report.output_tokens_per_s.map(|rate| format!("{rate:.1} {tokens}")));
-    parts.extend(report.steady_output_tokens_per_s.map(|rate| {
-        format!("{} {rate:.1} {tokens}", options.say("steady", "稳态"))
-    }));
+    parts.extend(
+        report.steady_output_tokens_per_s.map(|rate| format!("{} {rate:.1} {tokens}", options.say("steady", "稳态"))),
+    );
     parts.extend(report.requests_per_s.map(|rate| format!("{rate:.2} {}", options.say("requests/s", "请求/s"))));
     parts.extend(report.goodput_share.map(|share| {
         let rate = report.goodput_requests_per_s.unwrap_or_default();
@@ -206,10 +212,8 @@ fn write_client_error(out: &mut String, error: &ClientError, options: HumanOptio
 
 fn write_findings(out: &mut String, findings: &[Finding], options: HumanOptions<'_>) {
     use crate::model::Severity;
-    let mut sorted: Vec<&Finding> = findings
-        .iter()
-        .filter(|finding| !options.quiet || finding.severity == Severity::Error)
-        .collect();
+    let mut sorted: Vec<&Finding> =
+        findings.iter().filter(|finding| !options.quiet || finding.severity == Severity::Error).collect();
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     for finding in sorted {
         let severity = options.paint(severity_style(finding.severity), finding.severity.name());

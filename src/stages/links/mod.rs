@@ -320,3 +320,16 @@ fn check_source(world: &World, source: usize) -> Checked {
     }
     checked
 }
+
+/// What the fuzz targets reach: reads a source as its kind and takes every address apart.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(bytes: &[u8], notebook: bool) {
+    let kind = if notebook { read::SourceKind::Notebook } else { read::SourceKind::Markdown };
+    let document = read::parse(bytes, kind);
+    let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count();
+    for link in &document.links {
+        let _ = (target::parse(&link.target), target::web_address(&link.target));
+        assert!(link.place.line >= 1 && link.place.column >= 1, "{link:?}");
+        assert!(notebook || link.place.line as usize <= lines, "{link:?}");
+    }
+}
