@@ -61,6 +61,7 @@ fn remove_leftovers(folder: &Path) {
 /// # Errors
 /// The folder cannot be made or written, or the disk is full; `path` is then as it was.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let bytes = &*crate::secrets::clean(bytes);
     let folder = parent(path);
     at(folder, fs::create_dir_all(folder))?;
     remove_leftovers(folder);
@@ -116,6 +117,15 @@ fn write_unnamed(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
     sync_folder(folder);
     Ok(true)
+}
+
+/// Whether what is written under `path` stays below `root`, whatever links stand on the
+/// way: of a path that is not there yet, the part that is.
+pub fn is_inside(root: &Path, path: &Path) -> bool {
+    let goes_up = path.components().any(|part| part == std::path::Component::ParentDir);
+    let there = path.ancestors().skip(1).find_map(|part| part.canonicalize().ok());
+    let root = root.canonicalize();
+    !goes_up && there.zip(root.ok()).is_some_and(|(there, root)| there.starts_with(root))
 }
 
 /// Like [`write_atomic`], but a file of that name is first kept in `history/` beside
@@ -256,6 +266,19 @@ mod tests {
         let error = crate::error::RunError::file("r.json", write_atomic(&file.join("r.json"), b"").unwrap_err());
         let text = error.to_string();
         assert!(text.starts_with("r.json: ") && !text.contains(&*file.to_string_lossy()), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_is_inside_when_its_folders_are_whatever_links_say() {
+        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(root.path().join("in")).unwrap();
+        std::os::unix::fs::symlink(other.path(), root.path().join("out")).unwrap();
+        std::os::unix::fs::symlink("in", root.path().join("link")).unwrap();
+        let inside = |path: &str| is_inside(root.path(), &root.path().join(path));
+        assert!(inside("a.json") && inside("in/a.json") && inside("new/deep/a.json") && inside("link/a.json"));
+        assert!(!inside("out/a.json") && !inside("out/new/a.json") && !inside("../a.json") && !inside("in/../../a"));
+        assert!(!is_inside(root.path(), &other.path().join("a.json")));
     }
 
     #[test]

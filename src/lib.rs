@@ -17,6 +17,8 @@ pub mod config;
 pub mod course;
 pub mod error;
 pub mod fsx;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod interrupt;
 pub mod model;
 pub mod notebook;
@@ -28,8 +30,10 @@ pub mod quality;
 pub mod render;
 pub mod results;
 pub mod rules;
+pub mod secrets;
 pub mod stages;
 pub mod term;
+mod watch;
 
 use cli::{Cli, Command};
 use course::{Context, Excludes};
@@ -91,22 +95,41 @@ fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     }
 }
 
-/// Runs one stage alone and shows its report.
+/// Runs one stage alone and shows its report; with `--watch` again after every change.
 fn stage(cli: &Cli, screen: &Screen<'_>, job: Job) -> Result<u8, RunError> {
     let projects = match &job {
         Job::Smoke(args) => args.projects.clone(),
         _ => Vec::new(),
     };
+    if job.is_watching() {
+        let cancel = listen()?;
+        return watch::run(screen, &|| context_of(cli, screen, &projects, cancel.clone()), &job, &cancel);
+    }
     screen.show(&pipeline::run_one(&context(cli, screen, &projects)?, &job)?)
+}
+
+/// Installs the signal handlers.
+fn listen() -> Result<interrupt::Cancel, RunError> {
+    let cancel = interrupt::Cancel::default();
+    cancel.listen().map_err(|error| RunError::file("signals", error))?;
+    Ok(cancel)
 }
 
 /// Resolves root and settings and installs the signal handlers.
 fn context(cli: &Cli, screen: &Screen<'_>, projects: &[u32]) -> Result<Context, RunError> {
+    context_of(cli, screen, projects, listen()?)
+}
+
+/// Resolves root and settings.
+fn context_of(
+    cli: &Cli,
+    screen: &Screen<'_>,
+    projects: &[u32],
+    cancel: interrupt::Cancel,
+) -> Result<Context, RunError> {
     let (cwd, root) = roots(cli)?;
     let settings =
         config::resolve(&root, cli.global.settings.as_deref().map(|path| cwd.join(path)).as_deref())?.settings;
-    let cancel = interrupt::Cancel::default();
-    cancel.listen().map_err(|error| RunError::file("signals", error))?;
     let ctx = Context {
         excludes: Excludes::new(&settings.course.exclude)?,
         root,
@@ -233,9 +256,12 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Prints a text to standard output. A reader that went away is no fault; a report
+    /// Prints a text to standard output: without secrets, and for people without what
+    /// steers a terminal, whoever it came from. A reader that went away is no fault; a report
     /// that is lost on a full disk is one, and the exit code says so.
     pub fn print(&self, text: &str) {
+        let text = secrets::clean_text(text);
+        let text = if self.machine() { text.into_owned() } else { self.harmless(&text, self.facts) };
         let mut out = io::stdout().lock();
         if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
             && error.kind() != io::ErrorKind::BrokenPipe
@@ -245,8 +271,32 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Prints a text to standard error.
+    /// Whether only failures are wanted.
+    pub fn is_quiet(&self) -> bool {
+        self.cli.global.quiet
+    }
+
+    /// The files of `--output`, as they were typed.
+    pub fn output_files(&self) -> impl Iterator<Item = &Path> {
+        self.cli.global.outputs.iter().map(|target| target.path.as_path())
+    }
+
+    /// Clears a terminal; anything else keeps what was printed.
+    pub fn clear(&self) {
+        if self.facts.is_terminal && !self.machine() {
+            let _ = io::stdout().write_all(b"\x1b[2J\x1b[H");
+        }
+    }
+
+    fn harmless(&self, text: &str, facts: TermFacts) -> String {
+        let coloured = facts.use_color(self.cli.global.color);
+        if coloured { term::neutralize_coloured(text) } else { term::neutralize(text) }
+    }
+
+    /// Prints a text to standard error, as harmless as [`Screen::print`].
     pub fn complain(&self, text: &str) {
+        let facts = TermFacts::of(io::stderr().is_terminal());
+        let text = self.harmless(&secrets::clean_text(text), facts);
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
@@ -255,12 +305,37 @@ impl<'a> Screen<'a> {
     /// # Errors
     /// A file of `--output` cannot be written; the console has the report all the same.
     pub fn show(&self, report: &RunReport) -> Result<u8, RunError> {
+        self.deliver(report, None)
+    }
+
+    /// Shows what a change brought; machines get the whole state.
+    ///
+    /// # Errors
+    /// A file of `--output` cannot be written.
+    pub fn show_change(&self, whole: &RunReport, shown: &RunReport) -> Result<u8, RunError> {
+        self.deliver(whole, Some(shown))
+    }
+
+    fn judged(&self, report: &RunReport) -> RunReport {
         let mut report = report.clone();
         if self.cli.global.strict {
             report.stages.iter_mut().for_each(|run| run.outcome.make_strict());
         }
+        report
+    }
+
+    fn deliver(&self, report: &RunReport, shown: Option<&RunReport>) -> Result<u8, RunError> {
+        let report = self.judged(report);
         let (_, root) = roots(self.cli)?;
-        self.emit(|format, options| render::render(format, &report, options), &root)?;
+        let whole = |format, options: HumanOptions<'_>| render::render(format, &report, options);
+        let written = self.write_outputs(whole, &root);
+        self.put(&match shown {
+            Some(shown) if self.console() == Format::Human => {
+                render::render_change(&report, &self.judged(shown), self.human(&root))
+            }
+            _ => whole(self.console(), self.human(&root)),
+        });
+        written?;
         if self.wants(Format::Github) {
             self.summarize(&report);
         }
@@ -272,6 +347,12 @@ impl<'a> Screen<'a> {
     /// # Errors
     /// The first file that cannot be written, after all others and the console had theirs.
     pub fn emit(&self, text: impl Fn(Format, HumanOptions<'_>) -> String, root: &Path) -> Result<(), RunError> {
+        let written = self.write_outputs(&text, root);
+        self.put(&text(self.console(), self.human(root)));
+        written
+    }
+
+    fn write_outputs(&self, text: impl Fn(Format, HumanOptions<'_>) -> String, root: &Path) -> Result<(), RunError> {
         let (cwd, _) = roots(self.cli)?;
         let mut lost = Ok(());
         for target in &self.cli.global.outputs {
@@ -279,11 +360,17 @@ impl<'a> Screen<'a> {
             let written = output::write(&cwd.join(&target.path), &text(target.format.unwrap_or(self.format()), plain));
             lost = lost.and(written.map_err(|error| RunError::file(&target.path, error)));
         }
-        let console = text(self.console(), self.human(root));
-        let on_github = std::env::var_os("GITHUB_ACTIONS").is_some();
-        let defused = on_github && self.console() == Format::Human;
-        self.print(&if defused { render::defuse_workflow_commands(&console) } else { console });
         lost
+    }
+
+    /// Prints a report. On GitHub a text for people gives the runner no orders.
+    fn put(&self, console: &str) {
+        let on_github = std::env::var_os("GITHUB_ACTIONS").is_some();
+        if on_github && self.console() == Format::Human {
+            self.print(&render::defuse_workflow_commands(console));
+        } else {
+            self.print(console);
+        }
     }
 
     /// Adds the report to the summary of the step on GitHub. One that is lost is no
@@ -306,7 +393,7 @@ impl<'a> Screen<'a> {
         }
         let facts = TermFacts::of(io::stderr().is_terminal());
         let options = HumanOptions { color: facts.use_color(self.cli.global.color), ..self.human(Path::new(".")) };
-        let _ = io::stderr().write_all(render::render_human_error(error, options).as_bytes());
+        self.complain(&render::render_human_error(error, options));
         USAGE
     }
 }

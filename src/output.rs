@@ -3,6 +3,7 @@
 use crate::error::RunError;
 use crate::fsx;
 use crate::model::Localized;
+use crate::secrets::clean_text as clean;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -64,7 +65,7 @@ fn identity(path: &Path) -> PathBuf {
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let special = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
     if special || (path.exists() && !path.is_file()) {
-        return OpenOptions::new().append(true).open(path)?.write_all(text.as_bytes());
+        return OpenOptions::new().append(true).open(path)?.write_all(clean(text).as_bytes());
     }
     fsx::write_atomic(&identity(path), text.as_bytes())
 }
@@ -79,7 +80,7 @@ pub(crate) fn size(path: &Path) -> u64 {
 /// # Errors
 /// It cannot be written.
 pub(crate) fn append(path: &Path, text: &str) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(clean(text).as_bytes())
 }
 
 #[cfg(test)]

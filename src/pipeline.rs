@@ -37,6 +37,17 @@ impl Job {
         }
     }
 
+    /// Whether it runs again after every change.
+    pub fn is_watching(&self) -> bool {
+        match self {
+            Job::Static(args) => args.watch,
+            Job::Answers(args) => args.watch,
+            Job::Links(args) => args.watch,
+            Job::Schema(args) => args.watch,
+            Job::Smoke(_) | Job::Conclude(_) => false,
+        }
+    }
+
     fn run(&self, ctx: &Context, chain: &stages::Chain) -> Result<Outcome, RunError> {
         match self {
             Job::Static(args) => stages::static_checks::run(ctx, args),

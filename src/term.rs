@@ -87,6 +87,26 @@ pub fn neutralize(text: &str) -> String {
         .collect()
 }
 
+/// [`neutralize`] for a text that was coloured here: sequences that only colour stay.
+pub fn neutralize_coloured(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        out.push_str(&neutralize(&rest[..at]));
+        let length = colour_sequence(&rest[at..]);
+        out.push_str(if length == 0 { "\u{241b}" } else { &rest[at..at + length] });
+        rest = &rest[at + length.max(1)..];
+    }
+    out + &neutralize(rest)
+}
+
+/// Length of the colour sequence at the start of a text, 0 where there is none.
+fn colour_sequence(text: &str) -> usize {
+    let Some(body) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let end = body.find(|c: char| !c.is_ascii_digit() && c != ';');
+    end.filter(|end| body[*end..].starts_with('m')).map_or(0, |end| end + 3)
+}
+
 /// [`neutralize`] for what stands inside a line: a name with a line break in it must not
 /// break the frame around it.
 pub fn one_line(text: &str) -> String {
@@ -125,6 +145,11 @@ impl Progress {
     }
 }
 
+/// What progress may say.
+fn clean(text: &str) -> String {
+    neutralize(&crate::secrets::clean_text(text))
+}
+
 /// A phase of progress; disappears from a terminal when dropped.
 #[derive(Debug)]
 pub struct Phase {
@@ -139,7 +164,7 @@ impl Phase {
     /// Says what is going on now, without counting.
     pub fn say(&self, what: &str) {
         match (&self.bar, self.mode) {
-            (Some(bar), _) => bar.set_message(neutralize(what)),
+            (Some(bar), _) => bar.set_message(clean(what)),
             (None, Progress::Lines) => self.line(&format!("{}: {what}", self.name)),
             _ => {}
         }
@@ -148,7 +173,7 @@ impl Phase {
     /// Says what is going on where a line is drawn over; in a log it would only be noise.
     pub fn quiet_say(&self, what: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_message(neutralize(what));
+            bar.set_message(clean(what));
         }
     }
 
@@ -166,7 +191,7 @@ impl Phase {
         match (&self.bar, self.mode) {
             (Some(bar), _) => {
                 bar.set_position(done);
-                bar.set_message(neutralize(what));
+                bar.set_message(clean(what));
             }
             (None, Progress::Lines) => self.line(&format!("[{done}/{}] {}: {what}", self.total, self.name)),
             _ => {}
@@ -175,7 +200,7 @@ impl Phase {
 
     /// A line that nobody can take is no fault of the run.
     fn line(&self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{}", neutralize(text));
+        let _ = writeln!(std::io::stderr(), "{}", clean(text));
     }
 }
 
@@ -214,5 +239,8 @@ mod tests {
     fn escape_sequences_become_visible() {
         assert_eq!(neutralize("\u{1b}[31m红\u{7}\n"), "␛[31m红␇\n");
         assert_eq!(pad("推理", 6), "推理  ");
+        let colours = "\u{1b}[1;31m红\u{1b}[0m";
+        assert_eq!(neutralize_coloured(colours), colours);
+        assert_eq!(neutralize_coloured("\u{1b}[2J\u{1b}]0;x\u{7}\u{1b}"), "␛[2J␛]0;x␇␛");
     }
 }

@@ -72,6 +72,9 @@ pub struct AnswersArgs {
     /// Test the Kth of N parts of the course; `verify merge` joins the reports
     #[arg(long, value_name = "K/N")]
     pub partition: Option<Partition>,
+    /// Run again after every change, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -43,6 +43,9 @@ pub struct LinksArgs {
     /// Also ask the servers of http(s) links (off by default; needs the network)
     #[arg(long)]
     pub external: bool,
+    /// Run again after every change, until Ctrl-C
+    #[arg(long, conflicts_with = "update_baseline")]
+    pub watch: bool,
     /// Do not convert, whatever else was asked for (option of the former script)
     #[arg(long, help_heading = "Former options")]
     pub skip_convert: bool,

@@ -16,6 +16,9 @@ pub struct SchemaArgs {
     /// Print the JSON schema of inference-benchmark/v1
     #[arg(long)]
     pub print_schema: bool,
+    /// Run again after every change, until Ctrl-C
+    #[arg(long, conflicts_with = "print_schema")]
+    pub watch: bool,
 }
 
 /// Arguments of `verify conclude`.

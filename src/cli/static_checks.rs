@@ -15,4 +15,7 @@ pub struct StaticArgs {
     /// Interpreter that is asked about every file and cell too; where it disagrees, a note says so
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
+    /// Run again after every change, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
 }

@@ -43,6 +43,7 @@ impl Endpoint {
         let path = url.path().trim_end_matches('/');
         let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
         url.set_path(&path);
+        key.as_deref().inspect(|key| crate::secrets::keep(key));
         Ok(Endpoint { url, key })
     }
 

@@ -6,7 +6,7 @@ mod clock;
 mod endpoint;
 mod recording;
 mod send;
-mod sse;
+pub(crate) mod sse;
 mod trace;
 
 pub use chat::{Api, Asked, ChatRequest, Usage};

@@ -1,6 +1,8 @@
 //! Limits of numbers in settings and run specifications, checked where they are read,
 //! so that the fault is placed in the file.
 
+use std::path::{Component, Path};
+
 use serde::{Deserialize, Deserializer, de::Error};
 
 /// A week: nothing here takes longer, and every duration stays far from overflow.
@@ -45,6 +47,20 @@ where
 /// How many requests or tokens: up to a million.
 pub(crate) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     count(u64::deserialize(deserializer)?, 0, 1_000_000)
+}
+
+/// A path below the root, where results and caches are written: a course that somebody
+/// else wrote must not name a place outside it.
+pub(crate) fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let path = String::deserialize(deserializer)?;
+    let leaves = |part| !matches!(part, Component::Normal(_) | Component::CurDir);
+    // A drive letter is an ordinary name elsewhere, and no name that a course needs.
+    if Path::new(&path).components().any(leaves) || path.contains(['\\', ':']) {
+        return Err(D::Error::custom(format!(
+            "`{path}` leads out of the course; give a path below its root, with `/`"
+        )));
+    }
+    Ok(path)
 }
 
 fn count<T: TryFrom<u64>, E: Error>(value: u64, least: u64, most: u64) -> Result<T, E> {

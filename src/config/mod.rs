@@ -182,6 +182,14 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// What the fuzz targets reach: reads a settings file and tells its fault.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(text: &str) {
+    if let Err(error) = parse(text, Path::new(FILE_NAME)) {
+        let _ = (error.to_string(), error.hint(Lang::Zh));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,6 +53,7 @@ pub struct CourseSettings {
     /// Root of the documentation site.
     pub docs: String,
     /// Folder of the result files.
+    #[serde(deserialize_with = "check::inside")]
     pub results: String,
     /// Glob patterns of paths that no stage looks at, also when they are named on the command line.
     pub exclude: Vec<String>,
@@ -188,6 +189,7 @@ pub struct ExternalSettings {
     /// Status codes that count as dead; any other says nothing about the page.
     pub dead: Vec<u16>,
     /// Cache of answers; empty: none.
+    #[serde(deserialize_with = "check::inside")]
     pub cache: String,
     /// Hours for which a good answer is believed.
     pub cache_hours: f64,
@@ -322,6 +324,7 @@ pub struct Project {
     /// Variable in the notebook that switches the real backend on; committed as `False`.
     pub switch: String,
     /// Name of its result file in the results folder.
+    #[serde(deserialize_with = "check::inside")]
     pub result: String,
     /// Name of the strategy in its result.
     pub strategy: String,

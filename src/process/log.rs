@@ -9,6 +9,9 @@ use std::path::Path;
 /// A line longer than this is handled in pieces.
 const MAX_LINE: usize = 64 << 10;
 
+/// What stands in the place of a secret.
+const INSTEAD: &[u8; 10] = b"[redacted]";
+
 /// Replaces texts that must not be stored.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor(Vec<Vec<u8>>);
@@ -17,6 +20,11 @@ pub struct Redactor(Vec<Vec<u8>>);
 const MIN_SECRET: usize = 6;
 
 impl Redactor {
+    /// Replaces nothing.
+    pub const fn none() -> Self {
+        Redactor(Vec::new())
+    }
+
     /// Takes the texts; the longest first, so that a secret inside another goes with it.
     pub fn new(secrets: &[String]) -> Self {
         let mut list: Vec<Vec<u8>> = secrets
@@ -39,14 +47,28 @@ impl Redactor {
         String::from_utf8_lossy(&self.clean_bytes(text.as_bytes())).into_owned()
     }
 
-    fn clean_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn clean_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = bytes.to_vec();
         for secret in &self.0 {
-            while let Some(at) = memchr::memmem::find(&out, secret) {
-                out.splice(at..at + secret.len(), *b"[redacted]");
+            // What was put in is not looked at again: a secret may be a part of it.
+            let mut from = 0;
+            while let Some(at) = memchr::memmem::find(&out[from..], secret).map(|at| from + at) {
+                out.splice(at..at + secret.len(), *INSTEAD);
+                from = at + INSTEAD.len();
             }
         }
         out
+    }
+
+    /// Whether some text has to be replaced.
+    pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
+        self.0.iter().any(|secret| memchr::memmem::find(bytes, secret).is_some())
+    }
+
+    /// Takes one more text.
+    pub(crate) fn add(&mut self, secret: &str) {
+        let known = self.0.iter().map(|known| String::from_utf8_lossy(known).into_owned());
+        *self = Redactor::new(&known.chain([secret.to_owned()]).collect::<Vec<_>>());
     }
 
     fn longest(&self) -> usize {
@@ -170,6 +192,14 @@ fn without_process_prefix(line: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_that_is_a_part_of_what_replaces_it_is_replaced_once() {
+        let mut redactor = Redactor::new(&["redacted".to_owned()]);
+        redactor.add("redacted-too");
+        assert_eq!(redactor.clean("a redacted b redacted-too"), "a [redacted] b [redacted]");
+        assert!(redactor.finds(b"x redacted") && !redactor.finds(b"redact"));
+    }
 
     #[test]
     fn head_and_tail_are_kept_and_the_middle_is_counted() {

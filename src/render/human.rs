@@ -67,6 +67,30 @@ pub fn render(report: &RunReport, options: HumanOptions<'_>) -> String {
     out
 }
 
+/// What a change brought, and the verdict over everything. What else is wrong is counted:
+/// whoever watches has seen it.
+pub fn render_change(whole: &RunReport, shown: &RunReport, options: HumanOptions<'_>) -> String {
+    let mut out = String::new();
+    let mut sources = Sources::default();
+    for run in &shown.stages {
+        write_stage(&mut out, run, false, &mut sources, options);
+    }
+    let errors = |report: &RunReport| {
+        let findings = report.stages.iter().flat_map(|run| run.outcome.findings());
+        findings.filter(|finding| finding.severity == Severity::Error).count()
+    };
+    let more = errors(whole).saturating_sub(errors(shown));
+    if more > 0 {
+        let text = match options.lang {
+            Lang::En => format!("… and {more} earlier errors in files that the change does not touch"),
+            Lang::Zh => format!("… 另有 {more} 处此前的错误，位于本次改动未涉及的文件中"),
+        };
+        let _ = writeln!(out, "{}", options.paint(DIM, &text));
+    }
+    write_last_line(&mut out, whole, options);
+    out
+}
+
 /// A usage or configuration fault.
 pub fn render_error(error: &RunError, options: HumanOptions<'_>) -> String {
     let mut out = String::new();

@@ -1,6 +1,7 @@
 //! Source text for snippets: read when a finding is shown, so that no finding has to
 //! carry it. In a notebook the text is the cell's.
 
+use crate::fsx;
 use crate::model::Location;
 use crate::notebook::Notebook;
 use crate::term::{neutralize, one_line};
@@ -33,7 +34,7 @@ impl Sources {
         let loaded = self
             .files
             .entry(at.path.as_str().to_owned())
-            .or_insert_with(|| load(&root.join(at.path.as_str())))
+            .or_insert_with(|| load(root, &root.join(at.path.as_str())))
             .as_ref()?;
         let (name, text) = match (loaded, at.cell) {
             (Loaded::Text(text), None) => (at.path.as_str().to_owned(), text.as_str()),
@@ -46,7 +47,11 @@ impl Sources {
     }
 }
 
-fn load(path: &Path) -> Option<Loaded> {
+fn load(root: &Path, path: &Path) -> Option<Loaded> {
+    // A report that is merged names what it likes: only the course is shown.
+    if !fsx::is_inside(root, path) {
+        return None;
+    }
     if std::fs::metadata(path).ok()?.len() > MAX_FILE {
         return None;
     }

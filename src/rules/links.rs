@@ -67,6 +67,12 @@ super::rules! {
         why: "Links in a file that cannot be read were not checked; the rest of the run goes on."
            / "读不了的文件中的链接没有被检查，其余文件照常检查。";
     }
+    NOT_A_SOURCE = "links/not-a-source" Note {
+        message: "{path} was not checked: it is neither Markdown nor a notebook" / "未检查 {path}：它既不是 Markdown 也不是 Notebook";
+        help: "" / "";
+        why: "Hooks pass every changed file. One that holds no Markdown links is named, so that nobody takes it for checked; alone it is a fault of usage."
+           / "钩子会传入所有改动过的文件。不含 Markdown 链接的文件会单独说明，避免被误认为已检查；只传入这类文件时按用法错误处理。";
+    }
     ANCHOR_CASE = "links/anchor-case" Note {
         message: "`{target}` matches the heading only in lower case" / "`{target}` 只有转为小写才与标题匹配";
         help: "write `{actual}`" / "请写成 `{actual}`";

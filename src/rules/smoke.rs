@@ -80,6 +80,12 @@ super::rules! {
         why: "What is measured must be written down before it is measured."
            / "测什么，必须在测之前写清楚。";
     }
+    RESULT_OUTSIDE = "smoke/result-outside" Error {
+        message: "{folder} leads out of the course, so {path} is not written" / "{folder} 指向课程目录之外，因此不会写入 {path}";
+        help: "replace the symbolic link by a folder" / "请把该符号链接换成真正的文件夹";
+        why: "A course that somebody else wrote must not decide where on this machine files are written."
+           / "别人编写的课程不应决定把文件写到这台机器的哪个位置。";
+    }
     RESULT_NOT_WRITTEN = "smoke/result-not-written" Error {
         message: "the result {path} could not be written: {cause}" / "结果 {path} 无法写入：{cause}";
         help: "check free disk space and permissions; an earlier result is untouched" / "请检查磁盘空间与权限；先前的结果没有被改动";

@@ -169,6 +169,28 @@ fn a_named_path_that_holds_nothing_to_check_is_a_fault_of_usage() {
     assert_eq!(found(folder.path(), &["."]), [] as [String; 0]);
 }
 
+/// What pre-commit and editors pass: pages of other extensions, and files without links.
+#[test]
+fn pages_of_other_extensions_are_read_and_other_files_are_noted() {
+    let folder = tree(&[
+        ("a.markdown", "[x](gone.md)\n"),
+        ("b.mdx", "[y](gone.md)\n"),
+        ("c.md", "[a](a.markdown) [b](b.mdx)\n"),
+        ("d.txt", "[z](gone.md)\n"),
+    ]);
+    let places = |args: &[&str]| -> Vec<String> {
+        found(folder.path(), args).iter().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+    };
+    assert_eq!(places(&[]), ["links/missing-file a.markdown:1:1"]);
+    assert_eq!(
+        places(&["a.markdown", "b.mdx", "d.txt"]),
+        ["links/missing-file a.markdown:1:1", "links/missing-file b.mdx:1:1", "links/not-a-source d.txt:null:null"]
+    );
+    assert_eq!(places(&["c.md", "d.txt"]), ["links/not-a-source d.txt:null:null"]);
+    verify(folder.path()).args(["links", "d.txt"]).assert().code(2);
+    verify(folder.path()).args(["links", "c.md", "d.txt"]).assert().code(0);
+}
+
 #[test]
 fn paths_narrow_what_is_reported_but_not_what_is_known() {
     let folder =

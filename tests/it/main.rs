@@ -14,7 +14,10 @@ mod links;
 mod normalize;
 mod policy;
 mod readme;
+mod safety;
 mod schema;
 mod schemas;
 mod static_checks;
 mod support;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -99,6 +99,17 @@ pub fn run(ctx: &Context, args: &AnswersArgs, chain: &Chain) -> Result<Outcome, 
     Ok(Outcome::ran(items.len(), Summary::of_items(&items), items, findings))
 }
 
+/// The notebooks that a run is about; none where it would be skipped.
+///
+/// # Errors
+/// As [`run`].
+pub fn selected(ctx: &Context, args: &AnswersArgs) -> Result<Vec<PathBuf>, RunError> {
+    Ok(match select::select(ctx, args, false)? {
+        Selected::Nothing(_) => Vec::new(),
+        Selected::These(selection) => selection.targets.into_iter().map(|target| target.file).collect(),
+    })
+}
+
 fn finish(ctx: &Context, args: &AnswersArgs, job: &Job<'_>, done: Done) -> (Item, Vec<Finding>) {
     let mut verdict = done.verdict;
     if args.fail_on_skip && verdict.status == ItemStatus::Skip {

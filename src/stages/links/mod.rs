@@ -28,6 +28,7 @@ use crate::course::Context;
 use crate::error::RunError;
 use crate::fsx;
 use crate::model::{Finding, Localized, Outcome, Summary};
+use crate::term;
 use accept::Accepted;
 use rayon::prelude::*;
 use resolve::{Fault, Reader, Verdict, World};
@@ -143,7 +144,7 @@ fn fix(survey: &Survey, dry_run: bool) -> Result<usize, RunError> {
     for change in &changes {
         if dry_run {
             // Standard output carries the report and nothing else.
-            let _ = std::io::stderr().write_all(change.diff().as_bytes());
+            let _ = std::io::stderr().write_all(term::neutralize(&change.diff()).as_bytes());
         } else {
             fsx::write_atomic(&change.file, change.new.as_bytes())
                 .map_err(|error| RunError::file(&change.file, error))?;
@@ -318,4 +319,17 @@ fn check_source(world: &World, source: usize) -> Checked {
         }
     }
     checked
+}
+
+/// What the fuzz targets reach: reads a source as its kind and takes every address apart.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(bytes: &[u8], notebook: bool) {
+    let kind = if notebook { read::SourceKind::Notebook } else { read::SourceKind::Markdown };
+    let document = read::parse(bytes, kind);
+    let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count();
+    for link in &document.links {
+        let _ = (target::parse(&link.target), target::web_address(&link.target));
+        assert!(link.place.line >= 1 && link.place.column >= 1, "{link:?}");
+        assert!(notebook || link.place.line as usize <= lines, "{link:?}");
+    }
 }

@@ -11,10 +11,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Extensions of files that GitHub renders as Markdown.
+const MARKDOWN: &[&str] = &["md", "markdown", "mdown", "mdwn", "mkd", "mkdn", "mkdown"];
+
 /// What kind of source a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SourceKind {
-    /// `.md`
+    /// `.md`, `.markdown` and their like
     Markdown,
     /// `.ipynb`
     Notebook,
@@ -24,13 +27,21 @@ impl SourceKind {
     /// By file name.
     pub(super) fn of(name: &str) -> Option<Self> {
         let extension = name.rsplit_once('.')?.1;
-        if extension.eq_ignore_ascii_case("md") {
+        let is = |known: &&str| extension.eq_ignore_ascii_case(known);
+        if MARKDOWN.iter().any(|known| is(known)) {
             Some(SourceKind::Markdown)
-        } else if extension.eq_ignore_ascii_case("ipynb") {
+        } else if is(&"ipynb") {
             Some(SourceKind::Notebook)
         } else {
             None
         }
+    }
+
+    /// Of a file that the user names: MDX is Markdown to whoever asks for it, though no
+    /// page of a course is written in it and a walk passes it over.
+    pub(super) fn of_named(name: &str) -> Option<Self> {
+        let is_mdx = name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("mdx"));
+        SourceKind::of(name).or(is_mdx.then_some(SourceKind::Markdown))
     }
 }
 

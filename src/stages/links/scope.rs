@@ -20,6 +20,8 @@ pub(super) struct Scope {
     projects: Option<Vec<String>>,
     files: Vec<PathBuf>,
     excluded: Vec<RepoPath>,
+    /// Named files that are neither Markdown nor notebooks.
+    passed_over: Vec<RepoPath>,
     /// What was named, relative to the root and as it was typed.
     given: Vec<(String, PathBuf)>,
 }
@@ -88,10 +90,11 @@ impl Scope {
     }
 
     /// Checks that every named path holds something to check, and notes those of which
-    /// the settings exclude everything.
+    /// the settings exclude everything. Among sources a file of another kind is only
+    /// noted: hooks pass whatever was changed.
     ///
     /// # Errors
-    /// A path without Markdown and notebooks.
+    /// A folder without Markdown and notebooks, or nothing but files of other kinds.
     pub(super) fn check_named(&mut self, ctx: &Context, world: &World) -> Result<(), RunError> {
         let sources = || world.tree.sources.iter().map(|source| source.path.as_str());
         let configs = || world.sites.iter().flat_map(|site| &site.config_links).map(|(path, _)| path.as_str());
@@ -101,7 +104,12 @@ impl Scope {
             let excluded = |path: &str| ctx.excludes.matches(&RepoPath::new(path));
             let mut held = sources().chain(configs()).filter(|path| below(path)).peekable();
             if held.peek().is_none() && !closed().any(|path| below(&path)) {
-                return Err(nothing_in(given, ctx.root.join(name).is_dir()));
+                let is_folder = ctx.root.join(name).is_dir();
+                if is_folder || self.passed_over.len() + 1 == self.given.len() {
+                    return Err(nothing_in(given, is_folder));
+                }
+                self.passed_over.push(RepoPath::new(name));
+                continue;
             }
             if held.peek().is_some() && held.all(excluded) {
                 self.excluded.push(RepoPath::new(name));
@@ -116,10 +124,11 @@ impl Scope {
         tree.sources.iter().enumerate().filter_map(covered).collect()
     }
 
-    /// A note for every named path that the settings exclude.
+    /// A note for every named path that the settings exclude or that holds no links.
     pub(super) fn notes(&self) -> Vec<Finding> {
-        let note = |path: &RepoPath| Finding::new(&rules::run::EXCLUDED, Location::file(path.clone()));
-        self.excluded.iter().map(note).collect()
+        let note = |rule| move |path: &RepoPath| Finding::new(rule, Location::file(path.clone()));
+        let excluded = self.excluded.iter().map(note(&rules::run::EXCLUDED));
+        excluded.chain(self.passed_over.iter().map(note(&rules::links::NOT_A_SOURCE))).collect()
     }
 }
 

@@ -136,8 +136,11 @@ impl Tree {
         }
         for file in extra {
             let path = ctx.repo_path(file).as_str().to_owned();
-            if !tree.nodes.contains_key(&path) {
-                tree.insert(path, file.clone(), Node::File);
+            let kind = SourceKind::of_named(&path);
+            let is_source = tree.sources.iter().any(|source| source.path == path);
+            match kind.filter(|_| !is_source) {
+                Some(kind) => tree.insert_source(path, file.clone(), kind),
+                None => drop(tree.nodes.entry(path).or_insert(Node::File)),
             }
         }
         tree.sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -148,12 +151,15 @@ impl Tree {
     }
 
     fn insert(&mut self, path: String, file: PathBuf, node: Node) {
-        if node == Node::File
-            && let Some(kind) = SourceKind::of(&path)
-        {
-            self.sources.push(Source { path: path.clone(), file, kind });
+        match SourceKind::of(&path).filter(|_| node == Node::File) {
+            Some(kind) => self.insert_source(path, file, kind),
+            None => drop(self.nodes.insert(path, node)),
         }
-        self.nodes.insert(path, node);
+    }
+
+    fn insert_source(&mut self, path: String, file: PathBuf, kind: SourceKind) {
+        self.sources.push(Source { path: path.clone(), file, kind });
+        self.nodes.insert(path, Node::File);
     }
 
     /// What stands under this very path, byte by byte.

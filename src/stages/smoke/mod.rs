@@ -12,6 +12,7 @@ use crate::cli::{BackendChoice, SmokeArgs};
 use crate::config::Project;
 use crate::course::Context;
 use crate::error::RunError;
+use crate::fsx;
 use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
 use crate::rules;
 use crate::term::Phase;
@@ -97,7 +98,10 @@ fn one(ctx: &Context, planned: &Planned, project: Option<&Project>, phase: &Phas
             (path, ItemStatus::Error, None, vec![fault.clone()])
         }
         Ok(plan) => {
-            let (detail, findings) = execute(ctx, plan, phase);
+            let (detail, findings) = match leaving(ctx, plan) {
+                Some(fault) => (None, vec![fault]),
+                None => execute(ctx, plan, phase),
+            };
             let failed = findings.iter().any(|finding| finding.severity == crate::model::Severity::Error);
             (ctx.repo_path(&plan.result), if failed { ItemStatus::Fail } else { ItemStatus::Pass }, detail, findings)
         }
@@ -107,6 +111,19 @@ fn one(ctx: &Context, planned: &Planned, project: Option<&Project>, phase: &Phas
     item.duration = Some(began.elapsed());
     item.detail = detail;
     (item, findings)
+}
+
+/// A link on the way to the result, or to the earlier ones, that leads out of the course:
+/// nothing is started then, because nothing could be written.
+fn leaving(ctx: &Context, plan: &Plan) -> Option<Finding> {
+    let beside = |folder: &str| plan.result.with_file_name(folder).join("file");
+    let written = [plan.result.clone(), beside("history"), beside("logs")];
+    let out = written.iter().find(|path| !fsx::is_inside(&ctx.root, path))?;
+    let folder = ctx.repo_path(out.parent().unwrap_or(out));
+    Some(
+        Finding::new(&rules::smoke::RESULT_OUTSIDE, Location::file(ctx.repo_path(&plan.result)))
+            .arg("folder", folder.as_str()),
+    )
 }
 
 /// Runs a plan and writes what is to be written.

@@ -124,3 +124,12 @@ fn check_file(task: &Task<'_>, path: &Path) -> Verdict {
         fail(Finding::new(&rules::static_checks::CHECKER, at()).arg("cause", cause))
     })
 }
+
+/// What the fuzz targets reach: judges one text, with the stack that the fuzzer runs on.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(text: &str, dialect: crate::python::Dialect) {
+    let target = Target { version: ruff_python_ast::PythonVersion::PY310, origin: crate::python::Origin::Default };
+    for fault in judge::judge(text, dialect, target, 64 << 20).faults {
+        assert!(text.get(fault.range.clone()).is_some() || fault.range.start >= text.len(), "{fault:?}");
+    }
+}
