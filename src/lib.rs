@@ -261,7 +261,7 @@ impl<'a> Screen<'a> {
     /// that is lost on a full disk is one, and the exit code says so.
     pub fn print(&self, text: &str) {
         let text = secrets::clean_text(text);
-        let text = if self.machine() { text.into_owned() } else { self.harmless(&text, self.facts) };
+        let text = if self.console() != Format::Human { text.into_owned() } else { self.harmless(&text, self.facts) };
         let mut out = io::stdout().lock();
         if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
             && error.kind() != io::ErrorKind::BrokenPipe
@@ -283,7 +283,7 @@ impl<'a> Screen<'a> {
 
     /// Clears a terminal; anything else keeps what was printed.
     pub fn clear(&self) {
-        if self.facts.is_terminal && !self.machine() {
+        if self.facts.is_terminal && self.console() == Format::Human {
             let _ = io::stdout().write_all(b"\x1b[2J\x1b[H");
         }
     }
