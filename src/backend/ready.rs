@@ -102,6 +102,12 @@ const MAX_PAGE: usize = 8 << 20;
 /// Limit for one look at a route.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// Between two looks at a server of this age: a fiftieth of it, so that no look adds
+/// much to a short wait and a long one is not spent on looking.
+fn pause(age: Duration) -> Duration {
+    (age / 50).clamp(Duration::from_millis(5), Duration::from_millis(250))
+}
+
 enum Step {
     Ready(Identity),
     Later(String),
@@ -146,8 +152,7 @@ impl Wait<'_> {
                         last = seen;
                     }
                 }
-                let pause = if self.spawned.elapsed() < Duration::from_secs(10) { 50 } else { 250 };
-                tokio::time::sleep(Duration::from_millis(pause)).await;
+                tokio::time::sleep(pause(self.spawned.elapsed())).await;
             }
         };
         let left = self.timeout.saturating_sub(self.spawned.elapsed());
@@ -190,8 +195,11 @@ impl Wait<'_> {
     /// A listening socket of the port that belongs to no process of our tree.
     fn foreign_owner(&self) -> Option<NotReady> {
         let guardian = self.server?.guardian_pid()?;
-        let owners = proc_tree::listeners(self.port?)?;
         let ours = proc_tree::descendants(guardian);
+        if proc_tree::one_listens(&ours, self.port?)? {
+            return None;
+        }
+        let owners = proc_tree::listeners(self.port?)?;
         let foreign = !owners.is_empty() && !owners.iter().any(|owner| ours.contains(owner));
         foreign.then_some(NotReady::ForeignPort { pids: owners })
     }
@@ -298,4 +306,15 @@ pub async fn get(client: &reqwest::Client, endpoint: &Endpoint, route: &str) -> 
         }
     }
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_young_server_is_looked_at_more_often() {
+        let pauses = [0, 1, 20, 600].map(|seconds| pause(Duration::from_secs(seconds)).as_millis());
+        assert_eq!(pauses, [5, 20, 250, 250]);
+    }
 }

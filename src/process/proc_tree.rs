@@ -91,6 +91,14 @@ pub fn listeners(port: u16) -> Option<Vec<u32>> {
     Some(all().into_iter().filter(|pid| holds(*pid, &names)).collect())
 }
 
+/// Whether one of these processes holds the listening socket of a local TCP port; looks
+/// at them alone, where [`listeners`] looks at the whole machine. `None` where that cannot
+/// be known.
+pub fn one_listens(pids: &[u32], port: u16) -> Option<bool> {
+    let names: Vec<String> = listening_inodes(port)?.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    Some(!names.is_empty() && pids.iter().any(|pid| holds(*pid, &names)))
+}
+
 fn listening_inodes(port: u16) -> Option<Vec<u64>> {
     let tables: Vec<String> =
         ["/proc/net/tcp", "/proc/net/tcp6"].iter().filter_map(|table| std::fs::read_to_string(table).ok()).collect();
@@ -146,6 +154,8 @@ mod tests {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         assert!(listeners(port).unwrap().contains(&std::process::id()));
+        assert_eq!(one_listens(&[std::process::id()], port), Some(true));
+        assert_eq!(one_listens(&[1], port), Some(false));
         drop(socket);
         assert_eq!(listeners(port).unwrap(), Vec::<u32>::new());
     }

@@ -305,12 +305,7 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
 /// A smoke run never says accept, and no more than its evidence carries: the claim is
 /// what `conclude` would allow it, `tune` at most.
 fn with_decision(ctx: &Context, plan: &Plan, mut normalized: NormalizedResult) -> NormalizedResult {
-    let missing: Vec<&str> = normalized
-        .strategy_metrics
-        .iter()
-        .filter(|(_, value)| value.is_null())
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let missing = missing(plan, &normalized.strategy_metrics);
     let decision =
         if missing.is_empty() { allowed(ctx, plan, &normalized).min(Verdict::Tune) } else { Verdict::NotEvaluated };
     let reason = match (decision, missing.as_slice()) {
@@ -327,6 +322,13 @@ fn with_decision(ctx: &Context, plan: &Plan, mut normalized: NormalizedResult) -
     normalized.decision =
         Decision { decision, reason: Some(reason), next_action: Some(next_action), ..Decision::default() };
     normalized
+}
+
+/// The metrics that the project asks for and this run does not show; what only explains
+/// them may be unknown.
+fn missing<'a>(plan: &'a Plan, shown: &Map<String, Value>) -> Vec<&'a str> {
+    let wanted = plan.project.iter().flat_map(|project| &project.strategy_metrics);
+    wanted.map(String::as_str).filter(|name| shown.get(*name).is_none_or(Value::is_null)).collect()
 }
 
 /// The highest decision that the evidence rules allow, read as `conclude` reads it,
