@@ -6,6 +6,8 @@
 mod answers;
 #[cfg(target_os = "linux")]
 mod backend;
+#[cfg(target_os = "linux")]
+mod bench;
 mod cli;
 mod course;
 mod experiment;
