@@ -53,7 +53,7 @@ pub(super) fn color(color: AnsiColor) -> Style {
 }
 
 /// The whole report.
-pub fn render(report: &RunReport, options: HumanOptions<'_>) -> String {
+pub(super) fn render(report: &RunReport, options: HumanOptions<'_>) -> String {
     let mut out = String::new();
     let mut sources = Sources::default();
     let chain = report.stages.len() > 1;

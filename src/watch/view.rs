@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn report(items: &[(&str, ItemStatus)], findings: Vec<Finding>) -> RunReport {
-        let items: Vec<Item> = items.iter().map(|(path, status)| Item::new(RepoPath::new(path), *status)).collect();
+        let items: Vec<Item> = items.iter().map(|(path, status)| Item::new(RepoPath::new(*path), *status)).collect();
         let outcome = Outcome::ran(items.len(), Summary::of_items(&items), items, findings);
         let run = StageRun { stage: StageId::Answers, outcome, duration: Duration::ZERO };
         RunReport { stages: vec![run], ..RunReport::default() }
@@ -91,7 +91,7 @@ mod tests {
             vec![finding("a", 1), finding("b", 1), finding("gone", 1)],
         );
         let fresh = report(&[("a", Pass)], Vec::new());
-        let names = |list: &[&str]| list.iter().map(RepoPath::new).collect::<Vec<_>>();
+        let names = |list: &[&str]| list.iter().map(|name| RepoPath::new(*name)).collect::<Vec<_>>();
         let merged = merge(&seen, fresh, &names(&["a"]), &names(&["a", "b"]));
         assert_eq!(paths(&merged), ["b"]);
         let items: Vec<_> =

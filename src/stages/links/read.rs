@@ -28,7 +28,7 @@ impl SourceKind {
     pub(super) fn of(name: &str) -> Option<Self> {
         let extension = name.rsplit_once('.')?.1;
         let is = |known: &&str| extension.eq_ignore_ascii_case(known);
-        if MARKDOWN.iter().any(|known| is(known)) {
+        if MARKDOWN.iter().any(&is) {
             Some(SourceKind::Markdown)
         } else if is(&"ipynb") {
             Some(SourceKind::Notebook)
