@@ -5,6 +5,7 @@ pub mod build;
 pub mod counters;
 pub mod diagnose;
 pub mod doctor;
+pub mod gpu;
 pub mod gpu_memory;
 pub mod launch;
 pub mod machine;

@@ -264,7 +264,18 @@ fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, offline: bo
                         .arg("features", absent.join(", ")),
                 );
             }
-            start_of(ctx, profile, project, &arm, &features, offline, &at, phase)?
+            let slots = if project.parallel == 0 { arm.concurrency } else { project.parallel }.max(1);
+            let wish = Wish {
+                model: &arm.model,
+                base: &ctx.cwd,
+                slots,
+                limited: project.parallel > 0,
+                context: CONTEXT,
+                features: &features,
+                args: &[],
+                offline,
+            };
+            start_of(profile, &wish, &at, phase)?
         }
     };
     Ok(Plan {
@@ -309,21 +320,26 @@ fn claims(features: &[String]) -> Claims {
 
 type Start = (BackendProfile, Server, Model, String);
 
-/// The command of a profile for one side of a project.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of one decision; a struct for one call would only rename them"
-)]
-fn start_of(
-    ctx: &Context,
-    profile: &BackendProfile,
-    project: &Project,
-    arm: &Arm,
-    features: &[String],
+/// What a run wants of a server that a profile describes.
+struct Wish<'a> {
+    /// A folder, a file, or an id; empty: the backend's own.
+    model: &'a str,
+    /// What a path of it is relative to.
+    base: &'a Path,
+    /// Requests that are worked on at a time.
+    slots: u32,
+    /// The limit was stated: a server that does not limit by itself is told to.
+    limited: bool,
+    /// Tokens of context per slot.
+    context: u32,
+    features: &'a [String],
+    /// Further arguments.
+    args: &'a [String],
     offline: bool,
-    at: &Location,
-    phase: &Phase,
-) -> Result<Start, Finding> {
+}
+
+/// The command of a profile.
+fn start_of(profile: &BackendProfile, wish: &Wish<'_>, at: &Location, phase: &Phase) -> Result<Start, Finding> {
     let missing = |cause: Localized| {
         Finding::new(&rules::smoke::BACKEND_MISSING, at.clone())
             .arg("backend", &profile.name)
@@ -331,14 +347,14 @@ fn start_of(
             .arg("cause", cause)
     };
     let mut values: BTreeMap<&str, String> = BTreeMap::new();
-    let mut model = Model { name: arm.model.clone(), ..Model::default() };
+    let mut model = Model { name: wish.model.to_owned(), ..Model::default() };
     let mut version = None;
     if profile.provision == "cpu" {
-        let found = provisioned(offline, phase).map_err(|(cause, help)| missing(cause).help(help))?;
+        let found = provisioned(wish.offline, phase).map_err(|(cause, help)| missing(cause).help(help))?;
         values.insert("python", found.python.display().to_string());
         values.insert("launcher", found.launcher.display().to_string());
         version = Some(found.version.clone());
-        if arm.model.is_empty() {
+        if wish.model.is_empty() {
             model.name = found.model.display().to_string();
             model.bytes = std::fs::metadata(&found.model).ok().map(|data| data.len());
             model.sha256 = Some(found.model_sha256);
@@ -347,8 +363,7 @@ fn start_of(
     if model.name.is_empty() && profile.args.iter().any(|arg| arg.contains("{model}")) {
         return Err(Finding::new(&rules::smoke::NO_MODEL, at.clone()).arg("backend", &profile.name));
     }
-    resolve_model(&mut model, ModelSource::Auto, &ctx.cwd, offline, at)?;
-    let slots = if project.parallel == 0 { arm.concurrency } else { project.parallel }.max(1);
+    resolve_model(&mut model, ModelSource::Auto, wish.base, wish.offline, at)?;
     values.insert("model", model.name.clone());
     let served_model = match profile.served_model.as_str() {
         "" => short_name(&model.name),
@@ -356,16 +371,17 @@ fn start_of(
     };
     values.insert("served_model", served_model.clone());
     values.insert("host", "127.0.0.1".to_owned());
-    values.insert("parallel", slots.to_string());
-    values.insert("context", (CONTEXT * slots).to_string());
+    values.insert("parallel", wish.slots.to_string());
+    values.insert("context", (wish.context * wish.slots).to_string());
     values.insert("threads", threads().to_string());
     let mut argv = vec![profile.program.clone()];
     argv.extend(profile.args.iter().cloned());
-    if project.parallel > 0 {
+    if wish.limited {
         argv.extend(profile.slot_args.iter().cloned());
     }
     argv.extend(profile.extra_args.iter().cloned());
-    argv.extend(features.iter().filter_map(|feature| profile.features.get(feature)).flatten().cloned());
+    argv.extend(wish.features.iter().filter_map(|feature| profile.features.get(feature)).flatten().cloned());
+    argv.extend(wish.args.iter().cloned());
     let argv: Vec<String> = argv.iter().map(|template| fill(template, &values)).collect();
     let env = profile.env.iter().map(|(name, template)| (name.clone(), fill(template, &values))).collect();
     let program = argv.first().map(String::as_str).unwrap_or_default();
@@ -397,6 +413,83 @@ fn provisioned(offline: bool, phase: &Phase) -> Result<Provisioned, (Localized, 
     provision::install(&|line| phase.say(line)).map_err(|error| {
         let (en, zh) = error.advice();
         (error.to_string().into(), Localized::both(en, zh))
+    })
+}
+
+/// What an experiment wants of the server of one arm.
+#[derive(Debug, Clone)]
+pub(crate) struct ArmWish {
+    pub(crate) strategy: String,
+    pub(crate) role: Role,
+    /// A folder, a file, or an id, relative to the root; empty: the backend's own.
+    pub(crate) model: String,
+    pub(crate) features: Vec<String>,
+    pub(crate) args: Vec<String>,
+    /// Requests that are worked on at a time.
+    pub(crate) slots: u32,
+    /// The limit was stated.
+    pub(crate) limited: bool,
+    /// Tokens of context per slot.
+    pub(crate) context: u32,
+    pub(crate) concurrency: u32,
+    pub(crate) max_tokens: u32,
+    pub(crate) cache_policy: String,
+    pub(crate) timeout: Duration,
+    pub(crate) api_key_env: String,
+    pub(crate) result: PathBuf,
+    pub(crate) workload_path: RepoPath,
+    pub(crate) workload: Workload,
+}
+
+/// Plans the server of one arm of an experiment.
+pub(crate) fn of_experiment(ctx: &Context, named: &Named, wish: ArmWish, offline: bool, phase: &Phase) -> Planned {
+    let at = Location::file(ctx.repo_path(&wish.result));
+    let key = api_key(&wish.api_key_env, &at)?;
+    let (profile, server, model, served_model) = match named {
+        Named::Url(base_url) => (
+            external_profile(&ctx.settings.backend),
+            Server::External { base_url: base_url.clone() },
+            Model::default(),
+            wish.model.clone(),
+        ),
+        Named::Profile(profile) => {
+            let server = Wish {
+                model: &wish.model,
+                base: &ctx.root,
+                slots: wish.slots.max(1),
+                limited: wish.limited,
+                context: wish.context,
+                features: &wish.features,
+                args: &wish.args,
+                offline,
+            };
+            start_of(profile, &server, &at, phase)?
+        }
+    };
+    Ok(Plan {
+        project: None,
+        role: wish.role,
+        strategy: wish.strategy,
+        claims: claims(&wish.features),
+        features: wish.features,
+        notes: Vec::new(),
+        ready_timeout: seconds(profile.ready_timeout_s),
+        probe_timeout: wish.timeout,
+        stop_grace: Duration::from_secs(10),
+        profile,
+        server,
+        model,
+        served_model,
+        key,
+        workload_path: wish.workload_path,
+        requests: 0,
+        workload: wish.workload,
+        concurrency: wish.concurrency,
+        warmup: 0,
+        max_tokens: wish.max_tokens,
+        cache_policy: wish.cache_policy,
+        result: wish.result,
+        log_max_bytes: DEFAULT_LOG_BYTES,
     })
 }
 
@@ -469,7 +562,7 @@ fn external_profile(known: &[BackendProfile]) -> BackendProfile {
     }
 }
 
-fn read_workload(path: &Path, shown: &RepoPath, max_tokens: u32) -> Result<Workload, Finding> {
+pub(crate) fn read_workload(path: &Path, shown: &RepoPath, max_tokens: u32) -> Result<Workload, Finding> {
     Workload::read(path, max_tokens).map_err(|error| {
         Finding::new(&rules::smoke::WORKLOAD, Location::file(shown.clone())).arg("cause", error.to_string())
     })

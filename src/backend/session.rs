@@ -78,6 +78,8 @@ pub(crate) struct Session<'a> {
     pub(crate) model: String,
     /// When the server was started.
     pub(crate) spawned: Instant,
+    /// Its entry in the server's list of models.
+    pub(crate) entry: serde_json::Value,
     pub(crate) phase: &'a Phase,
 }
 
@@ -328,8 +330,8 @@ async fn use_server(
         never = heartbeat(phase, plan, spawned, &seen, life.log.as_deref()) => never,
     };
     life.identity = ready.map_err(|reason| Box::new(not_ready(ctx, plan, reason, life)))?;
-    let model = life.identity.model.clone();
-    let session = Session { ctx, plan, server, endpoint, client, model, spawned, phase };
+    let (model, entry) = (life.identity.model.clone(), life.identity.entry.clone());
+    let session = Session { ctx, plan, server, endpoint, client, model, entry, spawned, phase };
     let died = || async {
         match server {
             Some(server) => server.exited().await,

@@ -33,6 +33,12 @@ pub enum QualityProbe {
 /// Arguments of `verify bench`.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {
+    /// Experiment to run: EXPERIMENT.toml fixes everything and varies one thing
+    #[arg(value_name = "EXPERIMENT", conflicts_with_all = ["base_url", "model"])]
+    pub experiment: Option<PathBuf>,
+    /// The experiment.
+    #[command(flatten)]
+    pub run: ExperimentArgs,
     /// The server.
     #[command(flatten)]
     pub server: BenchServer,
@@ -47,15 +53,33 @@ pub struct BenchArgs {
     pub verdict: BenchVerdict,
 }
 
+/// How an experiment is run.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Experiment")]
+pub struct ExperimentArgs {
+    /// Folder of the experiment [default: EXPERIMENT.run beside the file]
+    #[arg(long, value_name = "DIR", requires = "experiment")]
+    pub out_dir: Option<PathBuf>,
+    /// Go on with an experiment that was interrupted
+    #[arg(long, requires = "experiment", conflicts_with = "fresh")]
+    pub resume: bool,
+    /// Begin anew; what lies in the folder is kept under another name
+    #[arg(long, requires = "experiment")]
+    pub fresh: bool,
+    /// Install nothing and download nothing
+    #[arg(long, requires = "experiment")]
+    pub offline: bool,
+}
+
 /// Which server is measured.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server")]
 pub struct BenchServer {
     /// Address of a running server, with or without /v1
-    #[arg(long, value_name = "URL", required = true)]
+    #[arg(long, value_name = "URL", required_unless_present = "experiment")]
     pub base_url: Option<String>,
     /// The model, as the server names it
-    #[arg(long, value_name = "ID", required = true)]
+    #[arg(long, value_name = "ID", required_unless_present = "experiment")]
     pub model: Option<String>,
     /// Route: /v1/chat/completions or /v1/completions
     #[arg(long, value_enum, default_value_t, value_name = "ROUTE")]

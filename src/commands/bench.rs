@@ -34,6 +34,9 @@ const MAX_STEPS: u32 = 12;
 /// # Errors
 /// A fault of usage: nothing was measured.
 pub(crate) fn run(args: &BenchArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    if let Some(file) = &args.experiment {
+        return super::experiment::run(file, &args.run, cli, screen);
+    }
     screen.format_of(&[Format::Human, Format::Json])?;
     let began = Instant::now();
     let ctx = crate::context(cli, screen, &[])?;

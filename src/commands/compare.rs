@@ -334,7 +334,7 @@ fn percent(change: Option<f64>) -> String {
 }
 
 /// Columns aligned by display width; numbers to the right.
-fn write_table(out: &mut String, rows: &[Vec<String>]) {
+pub(crate) fn write_table(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let numeric = |column: usize| {

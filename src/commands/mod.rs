@@ -4,6 +4,7 @@ pub(crate) mod backend;
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod compare;
+pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod init;
 pub(crate) mod man;

@@ -134,6 +134,15 @@ fn parse(text: &str, path: &Path) -> Result<toml::Table, SettingsError> {
     toml::from_str::<toml::Table>(text).map_err(|error| invalid(text, path, &error))
 }
 
+/// Reads another TOML file of ours as strictly as the settings: a fault is placed, and an
+/// unknown key gets the nearest known one.
+///
+/// # Errors
+/// It is not TOML, or holds an unknown key or a value of the wrong type.
+pub fn from_toml<T: serde::de::DeserializeOwned>(text: &str, path: &Path) -> Result<T, SettingsError> {
+    toml::from_str::<T>(text).map_err(|error| invalid(text, path, &error))
+}
+
 fn invalid(text: &str, path: &Path, error: &toml::de::Error) -> SettingsError {
     let span = error.span().unwrap_or(0..0);
     let start = span.start.min(text.len());

@@ -2,6 +2,7 @@
 //! CI systems read. One file per format; machine formats speak English.
 
 pub mod bench;
+pub(crate) mod experiment;
 mod fingerprint;
 mod github;
 mod gitlab;

@@ -6,6 +6,8 @@ pub mod answers;
 pub mod bench;
 /// Rules of `verify conclude`.
 pub mod evidence;
+/// Rules of `verify bench EXPERIMENT.toml`.
+pub mod experiment;
 /// Rules about links.
 pub mod links;
 /// Rules that any stage can emit.
@@ -36,10 +38,20 @@ pub struct Rule {
 
 /// Every rule, table after table.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [run::ALL, static_checks::ALL, answers::ALL, links::ALL, smoke::ALL, schema::ALL, evidence::ALL, bench::ALL]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        run::ALL,
+        static_checks::ALL,
+        answers::ALL,
+        links::ALL,
+        smoke::ALL,
+        schema::ALL,
+        evidence::ALL,
+        bench::ALL,
+        experiment::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// The rule with this id.

@@ -1,6 +1,8 @@
 //! The order of passes: arms interleaved A B B A …, so that a drift of the machine hits
 //! every arm alike, and which arm begins is drawn by the seed. Pure.
 
+use crate::bench::plan::Random;
+
 /// One measured pass to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
@@ -10,44 +12,13 @@ pub struct Slot {
     pub repeat: u32,
 }
 
-/// A small, well-mixed generator (SplitMix64): the same seed gives the same order
-/// everywhere and for ever.
-#[derive(Debug, Clone)]
-pub struct Rng(u64);
-
-impl Rng {
-    /// A generator with its seed.
-    pub fn new(seed: u64) -> Self {
-        Rng(seed)
-    }
-
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`, which is not 0.
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-
-    /// A number from 0 to 1, 1 left out.
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
 /// Every measured pass in its order. Repeats go forwards and backwards through the arms
 /// in turn; the seed draws the order of the first one.
 pub fn order(arms: usize, repeats: u32, seed: u64) -> Vec<Slot> {
     let mut row: Vec<usize> = (0..arms).collect();
-    let mut rng = Rng::new(seed);
+    let mut random = Random::new(seed);
     for index in (1..row.len()).rev() {
-        row.swap(index, rng.below(index + 1));
+        row.swap(index, (random.unit() * (index + 1) as f64) as usize);
     }
     let mut slots = Vec::new();
     for repeat in 1..=repeats {
