@@ -10,6 +10,7 @@ mod backend;
 mod bench;
 mod cli;
 mod course;
+mod delivery;
 mod experiment;
 mod formats;
 mod links;
