@@ -351,6 +351,9 @@ pub struct Project {
     pub features: Vec<String>,
     /// The other side of the comparison, measured first; none: there is nothing to compare.
     pub baseline: Option<Baseline>,
+    /// Whether quality probes are asked after the measured requests: a candidate is held
+    /// against the answers of its baseline.
+    pub probes: bool,
     /// Metrics its result needs beside the public ones.
     pub strategy_metrics: Vec<String>,
     /// What the smoke run shows by itself.
@@ -395,6 +398,7 @@ impl Default for Project {
             cache_policy: "off".to_owned(),
             features: Vec::new(),
             baseline: None,
+            probes: false,
             strategy_metrics: Vec::new(),
             automatic: Vec::new(),
             to_confirm: Vec::new(),

@@ -460,3 +460,154 @@ fn waiting_for_an_external_server_can_be_interrupted() {
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert!(began.elapsed() < Duration::from_secs(5));
 }
+
+/// A fake server of the cases with behaviour of its own, and a specification for it.
+fn served_by(server: &str, change: impl Fn(&mut Value)) -> tempfile::TempDir {
+    let work = healthy();
+    fs::write(work.path().join("server.py"), server).unwrap();
+    let path = work.path().join("smoke.json");
+    let mut spec: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut spec);
+    fs::write(path, spec.to_string()).unwrap();
+    work
+}
+
+fn smoke(work: &Path) -> (i32, Value) {
+    let mut command = support::verify(work);
+    command.args(["smoke", "--config", "smoke.json"]);
+    support::report(command)
+}
+
+fn first_error(report: &Value) -> &Value {
+    support::findings(report, Some("error")).next().unwrap_or_else(|| panic!("no error: {report:#}"))
+}
+
+fn result_of(work: &Path) -> Value {
+    serde_json::from_slice(&fs::read(work.join("benchmarks/results/66_vllm_real.json")).unwrap()).unwrap()
+}
+
+/// A page of counters as vLLM writes it: the cache is on, its blocks are larger than any
+/// prompt here (three tokens), and nothing hits.
+const COUNTED: &str = r#"
+from fake import serve
+PAGE = '''# TYPE vllm:prefix_cache_hits_total counter
+vllm:prefix_cache_hits_total{engine="0",model_name="tiny"} 0
+vllm:prompt_tokens_total{engine="0"} %d
+vllm:generation_tokens_total{engine="0"} %d
+vllm:request_success_total{engine="0",finished_reason="stop"} %d
+vllm:request_success_total{engine="0",finished_reason="abort"} 0
+vllm:cache_config_info{block_size="128",enable_prefix_caching="True"} 1.0
+'''
+serve(metrics=lambda n: PAGE % (3 * n, 4 * n, n * FACTOR))
+"#;
+
+#[test]
+fn a_prompt_that_is_shorter_than_a_block_of_the_cache_is_told_why_it_never_hits() {
+    let work =
+        served_by(&COUNTED.replace("FACTOR", "1"), |spec| spec["claims"] = serde_json::json!({"prefix_cache": "on"}));
+    let (code, report) = smoke(work.path());
+    let error = first_error(&report);
+    assert_eq!((code, error["rule"].as_str()), (1, Some("smoke/claim-not-shown")), "{report:#}");
+    let help = error["help"].as_str().unwrap();
+    assert!(help.contains("3 tokens") && help.contains("128"), "{help}");
+    assert!(!work.path().join("benchmarks/results/66_vllm_real.json").exists());
+}
+
+#[test]
+fn a_cache_that_is_stated_on_is_not_off_although_nothing_hit() {
+    let work =
+        served_by(&COUNTED.replace("FACTOR", "1"), |spec| spec["claims"] = serde_json::json!({"prefix_cache": "off"}));
+    let (code, report) = smoke(work.path());
+    let error = first_error(&report);
+    assert_eq!((code, error["rule"].as_str()), (1, Some("smoke/claim-not-shown")), "{report:#}");
+    assert!(error["message"].as_str().unwrap().contains("enable_prefix_caching=\"True\""), "{error:#}");
+}
+
+#[test]
+fn a_server_that_completed_more_than_it_answered_us_is_noticed() {
+    let rules = |factor: &str| {
+        let work = served_by(&COUNTED.replace("FACTOR", factor), |_| {});
+        let (code, report) = smoke(work.path());
+        assert_eq!(code, 0, "{report:#}");
+        support::findings(&report, Some("warning")).map(|found| found["rule"].to_string()).collect::<Vec<_>>()
+    };
+    assert!(!rules("1").contains(&"\"smoke/counters-disagree\"".to_owned()));
+    assert!(rules("2").contains(&"\"smoke/counters-disagree\"".to_owned()));
+}
+
+/// What a result keeps besides its figures.
+#[test]
+fn a_result_keeps_the_start_the_tree_the_samples_the_counters_and_the_stop() {
+    let work = served_by(
+        &COUNTED.replace("FACTOR", "1").replace(
+            "from fake import serve",
+            "from fake import serve\nimport subprocess\nsubprocess.Popen(['sleep', '60'])",
+        ),
+        |spec| spec["warmup"] = 1.into(),
+    );
+    let (code, report) = smoke(work.path());
+    assert_eq!(code, 0, "{report:#}");
+    let result = result_of(work.path());
+    let cold = &result["server"]["cold_start"];
+    let at = |name: &str| cold[name].as_f64().unwrap_or_else(|| panic!("{name}: {cold:#}"));
+    assert!(at("port_open_ms") <= at("healthy_ms") && at("healthy_ms") < at("first_answer_ms"));
+    assert!(at("first_answer_ms") < at("second_answer_ms") && at("second_request_ttft_ms") > 0.0);
+    let tree: Vec<(&str, bool)> = result["process_tree"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|process| (process["role"].as_str().unwrap(), process["rss"].as_u64().unwrap() > 0))
+        .collect();
+    assert!(tree.contains(&("server", true)) && tree.contains(&("helper", true)), "{tree:?}");
+    let sample = &result["memory"]["samples"][0];
+    for name in ["at_ms", "rss", "pss", "anonymous", "nvml_process", "processes"] {
+        assert!(sample.get(name).is_some(), "{name}: {sample:#}");
+    }
+    let counters = &result["counters"];
+    assert_eq!(counters["difference"]["generated_tokens"], result["metrics"]["output_tokens"].as_f64().unwrap());
+    assert!(counters["raw"]["after"]["vllm:prefix_cache_hits_total{engine=\"0\",model_name=\"tiny\"}"].is_number());
+    assert_eq!(counters["settings"]["block_size"], "128");
+    assert_eq!(result["server"]["stop"]["port_free"], true);
+    assert!(result["server"]["stop"].get("gpu_memory_left").is_some());
+}
+
+/// An engine that dies behind a living server: the stream says it, the log says why.
+#[test]
+fn the_cause_in_the_log_stands_beside_a_request_that_failed() {
+    let server = "import sys\nfrom fake import serve\n\ndef tail(n):\n    if n < 2:\n        return None\n    \
+                  print('(EngineCore pid=7) torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB', file=sys.stderr, flush=True)\n    \
+                  return 'EngineCore encountered an issue.'\n\nserve(tail=tail)\n";
+    let work = served_by(server, |_| {});
+    let (code, report) = smoke(work.path());
+    let error = first_error(&report);
+    assert_eq!((code, error["rule"].as_str()), (1, Some("smoke/request-failed")), "{report:#}");
+    let help = error["help"].as_str().unwrap();
+    assert!(help.contains("Tried 2 GiB") && help.contains("memory share"), "{help}");
+}
+
+/// The server is killed while it answers: however the failed requests and the news of
+/// its end race, the end is what is reported.
+#[rstest]
+fn a_server_that_is_killed_in_a_stream_is_reported_as_ended(#[values(1, 2, 3, 4)] _round: u32) {
+    let server = "import os, signal\nfrom fake import serve\n\ndef mid(n, i):\n    if n == 2 and i == 2:\n        \
+                  os.kill(os.getpid(), signal.SIGKILL)\n\nserve(mid=mid)\n";
+    let work = served_by(server, |_| {});
+    let (code, report) = smoke(work.path());
+    assert_eq!((code, first_error(&report)["rule"].as_str()), (1, Some("smoke/server-exited")), "{report:#}");
+}
+
+#[test]
+fn a_long_wait_says_every_ten_seconds_what_it_waits_for_and_what_was_logged_last() {
+    let server = "import time\nprint('loading shard 3 of 9', flush=True)\ntime.sleep(600)\n";
+    let work = served_by(server, |spec| spec["backend"]["ready_timeout_s"] = 11.into());
+    let output = Command::new(env!("CARGO_BIN_EXE_verify"))
+        .args(["smoke", "--config", "smoke.json"])
+        .current_dir(work.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find(|line| line.contains("waiting for")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("10 s") && line.contains("refuses") && line.contains("loading shard 3 of 9"), "{line}");
+    assert_eq!(output.status.code(), Some(1));
+}

@@ -1,6 +1,7 @@
 //! `verify smoke`: a real server is started, proven with a small workload, and always
 //! stopped. A run that failed leaves a failure record and no result.
 
+mod probes;
 mod proof;
 mod record;
 mod run;

@@ -1,5 +1,6 @@
 //! What a run writes: the result file with its public block, or the failure record.
 
+use super::probes::{self, Judged};
 use super::proof;
 use super::run::Observed;
 use crate::backend::doctor;
@@ -26,12 +27,21 @@ pub(super) fn write_result(
     figures: &PassFigures,
     run_id: &str,
 ) -> io::Result<NormalizedResult> {
-    let normalized = with_decision(ctx, plan, normalized(plan, observed, figures));
-    let document = v1::envelope(raw(ctx, plan, observed, figures, run_id), &normalized);
+    let judged = judged(plan, observed);
+    let normalized = with_decision(ctx, plan, normalized(plan, observed, figures, judged.as_ref()));
+    let mut raw = raw(ctx, plan, observed, figures, run_id);
+    raw.insert("quality".to_owned(), object!(judged.map(|judged| judged.columns)));
+    let document = v1::envelope(raw, &normalized);
     let now = jiff::Timestamp::now();
     fsx::write_keeping_history(&plan.result, v1::to_text(&document).as_bytes(), now)?;
     fsx::retire_to_history(&plan.failure_path(), now)?;
     Ok(normalized)
+}
+
+/// The quality columns of this run; a candidate's against its baseline.
+fn judged(plan: &Plan, observed: &Observed) -> Option<Judged> {
+    let baseline = (plan.role == Role::Candidate).then(|| plan.result.with_extension("baseline.json"));
+    probes::judge(observed.measured.probes.as_ref()?, baseline.as_deref())
 }
 
 /// Writes the failure record; the result file stays as it is.
@@ -99,6 +109,7 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
             "settings": measured.before.settings,
         },
         "invalidation": measured.invalidation,
+        "probes": measured.probes,
         "memory": {
             "interval_ms": u64::try_from(MEMORY_INTERVAL.as_millis()).ok(),
             "unit": "bytes, summed over the process tree",
@@ -179,7 +190,7 @@ fn stated_dtype(observed: &Observed) -> Option<String> {
     (!stated.trim().is_empty()).then(|| stated.to_ascii_lowercase())
 }
 
-fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> NormalizedResult {
+fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures, judged: Option<&Judged>) -> NormalizedResult {
     let project = plan.project.as_ref();
     let dtype = stated_dtype(observed);
     let strategy_metrics = proof::strategy_metrics(plan, &observed.measured, figures, dtype.as_deref());
@@ -189,7 +200,7 @@ fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Normal
         role: Some(plan.role.name().to_owned()),
         config: config(plan, observed, figures),
         metrics: metrics(observed, figures),
-        quality: v1::Quality { status: Some("not_collected".to_owned()), ..v1::Quality::default() },
+        quality: probes::block(judged),
         status: Some("ok".to_owned()),
         evidence_level: Some("real_backend_smoke".to_owned()),
         failure: Some(Failure::default()),
@@ -309,6 +320,7 @@ fn with_decision(ctx: &Context, plan: &Plan, mut normalized: NormalizedResult) -
     let decision =
         if missing.is_empty() { allowed(ctx, plan, &normalized).min(Verdict::Tune) } else { Verdict::NotEvaluated };
     let reason = match (decision, missing.as_slice()) {
+        (Verdict::Reject, _) => "a smoke run whose answers changed where they must not: see quality.fields".to_owned(),
         (Verdict::Tune, _) => "a smoke run: the path works; it is too small to judge performance or quality".to_owned(),
         (_, []) => "a smoke run: the path works; what the project is about is not shown by it".to_owned(),
         (_, missing) => format!("a smoke run that does not show {}", missing.join(", ")),

@@ -1,6 +1,7 @@
 //! What the smoke stage does with a server that is ready: warm-up → counters →
-//! measured requests → counters → invalidation.
+//! measured requests → counters → invalidation → probes.
 
+use super::probes;
 use crate::backend::counters::{self, Counters};
 use crate::backend::doctor;
 use crate::backend::machine::{Activity, Contention};
@@ -43,6 +44,8 @@ pub(super) struct Measured {
     pub(super) second: Option<(f64, Option<f64>)>,
     /// TTFT of requests that hit the cache and of the same ones with their prefix changed, ms.
     pub(super) invalidation: Option<Invalidation>,
+    /// Answers to the quality probes.
+    pub(super) probes: Option<probes::Asked>,
     pub(super) load_before: Option<[f64; 3]>,
     pub(super) load_after: Option<[f64; 3]>,
     /// What others took of the machine while requests ran.
@@ -124,7 +127,12 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
         phase.say("invalidation");
         measured.invalidation = Some(invalidate(&run, &requests[0]).await);
     }
-    all_succeeded(session, &measured.traces)
+    all_succeeded(session, &measured.traces)?;
+    if plan.project.as_ref().is_some_and(|project| project.probes) {
+        phase.say("quality probes");
+        measured.probes = probes::ask(&run).await;
+    }
+    Ok(())
 }
 
 /// The first answer after the one that showed the server ready: when it was complete,
