@@ -48,7 +48,9 @@ impl Flags {
 
     /// The flag that was probably meant.
     pub fn nearest(&self, flag: &str) -> Option<&str> {
-        nearest(flag, self.0.iter().map(String::as_str))
+        let known = || self.0.iter().map(String::as_str);
+        let related = |name: &&str| name.starts_with(flag) || flag.starts_with(name);
+        nearest(flag, known()).or_else(|| known().filter(related).min_by_key(|name| name.len().abs_diff(flag.len())))
     }
 }
 
@@ -140,6 +142,8 @@ mod tests {
         let arguments = words("-np 4 --parallel=4 --no-cache-prompt --spec-typ ngram-simple {\"a\":\"--b\"}");
         assert_eq!(flags.unknown(&arguments), ["--spec-typ"]);
         assert_eq!(flags.nearest("--spec-typ"), Some("--spec-type"));
+        assert_eq!(flags.nearest("--parallel-requests-at-once"), Some("--parallel"));
+        assert_eq!(flags.nearest("--quite-another-thing"), None);
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod download;
 mod experiment;
 mod formats;
 mod hub;
+#[cfg(target_os = "linux")]
+mod launch;
 mod links;
 mod normalize;
 mod policy;
