@@ -1,6 +1,7 @@
 //! What this machine has, as facts: an absent GPU is a fact, not a fault.
 
 use crate::process::ask;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -8,17 +9,55 @@ use std::time::Duration;
 /// How long an interpreter may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Compute capability of a GPU, such as 9.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Capability {
+    /// Before the point.
+    pub major: i32,
+    /// Behind it.
+    pub minor: i32,
+}
+
+impl std::fmt::Display for Capability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl Serialize for Capability {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A GPU as NVML describes it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Gpu {
     /// Name.
     pub name: String,
+    /// Its identifier, the same after a restart.
+    pub uuid: Option<String>,
     /// Total memory, MiB.
     pub memory_mib: u64,
     /// Memory in use by anybody, MiB.
     pub used_mib: u64,
-    /// Compute capability, such as 9.0.
-    pub compute_capability: Option<String>,
+    /// What it can compute in.
+    #[serde(rename = "compute_capability")]
+    pub capability: Option<Capability>,
+}
+
+/// The GPUs that a program with this CUDA_VISIBLE_DEVICES may use: all without it, none
+/// for an empty one, else those it names by number or identifier up to the first unknown
+/// name (<https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars>).
+pub fn visible(gpus: Vec<Gpu>, devices: Option<&str>) -> Vec<Gpu> {
+    let Some(devices) = devices else { return gpus };
+    let named = |name: &str| match name.parse::<usize>() {
+        Ok(number) => gpus.get(number),
+        Err(_) => {
+            gpus.iter().find(|gpu| !name.is_empty() && gpu.uuid.as_ref().is_some_and(|uuid| uuid.starts_with(name)))
+        }
+    };
+    devices.split(',').map_while(|name| named(name.trim()).cloned()).collect()
 }
 
 /// The GPUs of this machine with the driver version, or why NVML says nothing.
@@ -37,7 +76,11 @@ pub fn gpus() -> Result<(String, Vec<Gpu>), String> {
             name: device.name().map_err(|error| error.to_string())?,
             memory_mib: memory.total >> 20,
             used_mib: memory.used >> 20,
-            compute_capability: device.cuda_compute_capability().ok().map(|cc| format!("{}.{}", cc.major, cc.minor)),
+            uuid: device.uuid().ok(),
+            capability: device
+                .cuda_compute_capability()
+                .ok()
+                .map(|capability| Capability { major: capability.major, minor: capability.minor }),
         });
     }
     Ok((driver, found))
@@ -118,4 +161,19 @@ pub fn load() -> Option<[f64; 3]> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<f64>);
     Some([numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_may_use_the_gpus_that_its_environment_names() {
+        let gpu = |name: &str| Gpu { name: name.to_owned(), uuid: Some(format!("GPU-{name}")), ..Gpu::default() };
+        let names =
+            |devices| visible(vec![gpu("a"), gpu("b")], devices).into_iter().map(|gpu| gpu.name).collect::<String>();
+        assert_eq!([names(None), names(Some("")), names(Some("-1")), names(Some("1,0"))], ["ab", "", "", "ba"]);
+        assert_eq!([names(Some("GPU-b")), names(Some("0,7,1"))], ["b", "a"]);
+        assert!(Capability { major: 7, minor: 5 } < Capability { major: 8, minor: 0 });
+    }
 }

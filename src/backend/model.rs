@@ -5,12 +5,30 @@
 //! Layouts: Hugging Face's hub cache (`models--OWNER--NAME/refs`, `snapshots`), and the
 //! three that ModelScope has used.
 
+use super::model_id::{ModelId, below, is_commit};
 use crate::fsx;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+/// Where a model may come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelSource {
+    /// A path that exists, then the caches of both hubs, then a hub where a download is allowed.
+    #[default]
+    Auto,
+    /// An id of ModelScope.
+    Modelscope,
+    /// An id of Hugging Face.
+    Huggingface,
+    /// A path.
+    Local,
+}
 
 /// Where a model was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -71,17 +89,34 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// HF_HUB_CACHE, else HF_HOME/hub, else `~/.cache/huggingface/hub`; MODELSCOPE_CACHE,
-    /// else `~/.cache/modelscope`.
+    /// HF_HUB_CACHE, else HF_HOME/hub, else `huggingface/hub` in the user's cache folder;
+    /// MODELSCOPE_CACHE, else `~/.cache/modelscope`. The names and their order are those of
+    /// the hubs' own libraries.
     pub fn of(variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
-        let home = variable("HOME").map(|home| home.join(".cache"));
-        let below = |name: &str| home.as_ref().map(|home| home.join(name));
+        let home = variable("HOME").or_else(|| variable("USERPROFILE"));
+        // `~` is left to us where a variable was not set by a shell.
+        let variable = |name: &str| {
+            let value = variable(name)?;
+            match (value.strip_prefix("~"), &home) {
+                (Ok(rest), Some(home)) => Some(home.join(rest)),
+                _ => Some(value),
+            }
+        };
+        let cache = home.as_ref().map(|home| home.join(".cache"));
+        let below = |cache: Option<PathBuf>, name: &str| cache.map(|cache| cache.join(name));
+        let hf_home =
+            variable("HF_HOME").or_else(|| below(variable("XDG_CACHE_HOME").or_else(|| cache.clone()), "huggingface"));
         Caches {
             hugging_face: variable("HF_HUB_CACHE")
-                .or_else(|| variable("HF_HOME").map(|home| home.join("hub")))
-                .or_else(|| below("huggingface/hub")),
-            model_scope: variable("MODELSCOPE_CACHE").or_else(|| below("modelscope")),
+                .or_else(|| variable("HUGGINGFACE_HUB_CACHE"))
+                .or_else(|| below(hf_home, "hub")),
+            model_scope: variable("MODELSCOPE_CACHE").or_else(|| below(cache, "modelscope")),
         }
+    }
+
+    /// From this process's environment.
+    pub fn of_environment() -> Self {
+        Caches::of(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
     }
 }
 
@@ -97,48 +132,80 @@ pub fn local(path: &Path) -> Result<Model, ModelError> {
     Ok(Model { path: path.to_path_buf(), origin: Origin::Local, revision: None, weight_bytes, digest })
 }
 
+/// Folder of a model in Hugging Face's cache.
+pub fn hugging_face_folder(id: &ModelId, caches: &Caches) -> PathBuf {
+    caches.hugging_face.clone().unwrap_or_default().join(format!("models--{}", id.flat()))
+}
+
+/// Folder of a model in ModelScope's cache, as its library has it since 1.38.
+pub fn model_scope_folder(id: &ModelId, caches: &Caches) -> PathBuf {
+    caches.model_scope.clone().unwrap_or_default().join("models").join(id.flat())
+}
+
 /// An id in Hugging Face's cache.
 ///
 /// # Errors
 /// No snapshot is there, or it is not whole.
-pub fn hugging_face(id: &str, caches: &Caches) -> Result<Model, ModelError> {
-    let folder = caches.hugging_face.clone().unwrap_or_default().join(format!("models--{}", id.replace('/', "--")));
-    let missing = || ModelError::Missing { name: id.to_owned(), looked_at: vec![folder.clone()] };
-    // Without refs/main only a full commit names a snapshot: take the only one there is.
-    let revision = fs::read_to_string(folder.join("refs/main"))
-        .map(|text| text.trim().to_owned())
-        .ok()
-        .or_else(|| only_entry(&folder.join("snapshots")))
-        .ok_or_else(missing)?;
-    found(folder.join("snapshots").join(&revision), Origin::HuggingFace, Some(revision))
+pub fn hugging_face(id: &ModelId, caches: &Caches) -> Result<Model, ModelError> {
+    let folder = hugging_face_folder(id, caches);
+    let missing = || ModelError::Missing { name: id.to_string(), looked_at: vec![folder.clone()] };
+    let reference =
+        |name: &str| fs::read_to_string(folder.join("refs").join(name)).ok().map(|text| text.trim().to_owned());
+    let commit = match id.revision.as_deref() {
+        Some(commit) if is_commit(commit) => Some(commit.to_owned()),
+        Some(name) => reference(name),
+        // Without refs/main only a full commit names a snapshot: take the only one there is.
+        None => reference("main").or_else(|| only_entry(&folder.join("snapshots"))),
+    };
+    // What a reference holds was not written by us: it must not lead out of the folder.
+    let commit = commit.filter(|commit| below(commit).is_some()).ok_or_else(missing)?;
+    found(id, folder.join("snapshots").join(&commit), Origin::HuggingFace, Some(commit))
         .unwrap_or_else(|| Err(missing()))
 }
 
 /// An id in ModelScope's cache.
 ///
 /// # Errors
-/// It is in none of the three layouts, or it is not whole.
-pub fn model_scope(id: &str, caches: &Caches) -> Result<Model, ModelError> {
+/// It is in none of the layouts, or it is not whole.
+pub fn model_scope(id: &ModelId, caches: &Caches) -> Result<Model, ModelError> {
     let cache = caches.model_scope.clone().unwrap_or_default();
-    let snapshots = cache.join("models").join(id.replace('/', "--")).join("snapshots");
-    let revision = only_entry(&snapshots);
-    let layouts = [
-        (cache.join("models").join(id.replace('.', "___")), None),
-        (snapshots.join(revision.clone().unwrap_or_default()), revision),
-        (cache.join("hub").join(id), None),
-    ];
+    let folder = model_scope_folder(id, caches);
+    let snapshots = folder.join("snapshots");
+    let mut layouts: Vec<(PathBuf, Option<String>)> = match &id.revision {
+        Some(revision) => vec![(snapshots.join(revision), Some(revision.clone()))],
+        None => {
+            let names = ["master", "main"].map(str::to_owned).into_iter().chain(only_entry(&snapshots));
+            names.map(|revision| (snapshots.join(&revision), Some(revision))).collect()
+        }
+    };
+    // The older layouts know no revision: they cannot show that they hold the one asked for.
+    if id.revision.is_none() {
+        let written = id.repo.replace('.', "___");
+        let older = [
+            cache.join("models").join(&written),
+            cache.join("hub/models").join(&written),
+            cache.join("hub").join(&id.repo),
+        ];
+        layouts.splice(0..0, older.into_iter().map(|older| (older, None)));
+    }
     let looked_at = layouts.iter().map(|(folder, _)| folder.clone()).collect();
+    let commit = |revision: String| {
+        let text = fs::read_to_string(folder.join("refs").join(&revision)).ok();
+        text.map(|text| text.trim().to_owned()).filter(|commit| is_commit(commit)).unwrap_or(revision)
+    };
     layouts
         .into_iter()
-        .find_map(|(folder, revision)| found(folder, Origin::ModelScope, revision))
-        .unwrap_or_else(|| Err(ModelError::Missing { name: id.to_owned(), looked_at }))
+        .find_map(|(place, revision)| found(id, place, Origin::ModelScope, revision.map(commit)))
+        .unwrap_or_else(|| Err(ModelError::Missing { name: id.to_string(), looked_at }))
 }
 
-/// The model in a folder that exists; `None` when the folder does not.
-fn found(folder: PathBuf, origin: Origin, revision: Option<String>) -> Option<Result<Model, ModelError>> {
-    folder.is_dir().then(|| {
-        let (weight_bytes, digest) = check(&folder)?;
-        Ok(Model { path: folder, origin, revision, weight_bytes, digest })
+/// The model in a folder that exists, or the file of it that the id names; `None` when it
+/// is not there.
+fn found(id: &ModelId, folder: PathBuf, origin: Origin, revision: Option<String>) -> Option<Result<Model, ModelError>> {
+    let path = id.file.as_ref().map_or_else(|| folder.clone(), |file| folder.join(file));
+    (folder.is_dir() && path.symlink_metadata().is_ok()).then(|| {
+        let (weight_bytes, digest) = check(&path)?;
+        Ok(Model { path, origin, revision, weight_bytes, digest })
     })
 }
 
@@ -156,7 +223,7 @@ fn incomplete(path: &Path, cause: impl Into<String>) -> ModelError {
 /// Checks a GGUF file or a model folder; gives bytes of weights and the digest.
 fn check(path: &Path) -> Result<(u64, String), ModelError> {
     let mut identity = String::new();
-    let files = if path.is_dir() { folder_files(path)? } else { vec![path.to_path_buf()] };
+    let files = if path.is_dir() { folder_files(path)? } else { parts_of(path) };
     let mut weight_bytes = 0;
     for file in files {
         let length = fs::metadata(&file).map_err(|error| incomplete(&file, error.to_string()))?.len();
@@ -173,6 +240,27 @@ fn check(path: &Path) -> Result<(u64, String), ModelError> {
         identity.push_str(&format!("{name}\t{length}\t{}\n", fsx::sha256(&head)));
     }
     Ok((weight_bytes, fsx::sha256(identity.as_bytes())))
+}
+
+/// A file and, when it is the first part of a divided GGUF, the other parts.
+fn parts_of(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    gguf_parts(&name).into_iter().map(|part| path.with_file_name(part)).collect()
+}
+
+/// The names of all parts of a GGUF file: `x-00001-of-00003.gguf` has three, others one.
+pub fn gguf_parts(name: &str) -> Vec<String> {
+    let alone = || vec![name.to_owned()];
+    let Some((stem, count)) = name.strip_suffix(".gguf").and_then(|stem| stem.rsplit_once("-of-")) else {
+        return alone();
+    };
+    let Some((stem, number)) = stem.rsplit_once('-') else { return alone() };
+    match (number.len(), count.len(), number.parse::<u32>(), count.parse::<u32>()) {
+        (5, 5, Ok(_), Ok(total @ 1..=4096)) => {
+            (1..=total).map(|part| format!("{stem}-{part:05}-of-{total:05}.gguf")).collect()
+        }
+        _ => alone(),
+    }
 }
 
 /// The files of a model folder that a server reads, all of them there.
@@ -275,6 +363,10 @@ mod tests {
         fs::write(at.join("model.safetensors"), safetensors(16)).unwrap();
     }
 
+    fn id(text: &str) -> ModelId {
+        ModelId::parse(text).unwrap()
+    }
+
     #[test]
     fn a_truncated_shard_and_a_missing_one_are_found() {
         let scratch = tempfile::tempdir().unwrap();
@@ -299,17 +391,58 @@ mod tests {
         let variable = |name: &str| (name == "HOME").then(|| scratch.path().to_path_buf());
         let caches = Caches::of(variable);
         let hub = scratch.path().join(".cache/huggingface/hub/models--o--n");
-        assert!(matches!(hugging_face("o/n", &caches), Err(ModelError::Missing { .. })));
+        assert!(matches!(hugging_face(&id("o/n"), &caches), Err(ModelError::Missing { .. })));
         folder(&hub.join("snapshots/abc"));
         fs::create_dir_all(hub.join("refs")).unwrap();
         fs::write(hub.join("refs/main"), "abc\n").unwrap();
-        assert_eq!(hugging_face("o/n", &caches).unwrap().revision.as_deref(), Some("abc"));
-        let scope = scratch.path().join(".cache/modelscope");
-        for (id, place) in [("o/n.5", "models/o/n___5"), ("p/q", "models/p--q/snapshots/main"), ("r/s", "hub/r/s")] {
-            assert!(matches!(model_scope(id, &caches), Err(ModelError::Missing { .. })));
-            folder(&scope.join(place));
-            assert_eq!(model_scope(id, &caches).unwrap().origin, Origin::ModelScope);
+        assert_eq!(hugging_face(&id("o/n"), &caches).unwrap().revision.as_deref(), Some("abc"));
+        assert_eq!(hugging_face(&id("o/n@main"), &caches).unwrap().revision.as_deref(), Some("abc"));
+        for absent in [format!("o/n@{}", "0".repeat(40)), "o/n@v1".to_owned(), "o/n:x.gguf".to_owned()] {
+            assert!(matches!(hugging_face(&id(&absent), &caches), Err(ModelError::Missing { .. })), "{absent}");
         }
+        fs::write(hub.join("refs/v1"), "../../../../x").unwrap();
+        assert!(matches!(hugging_face(&id("o/n@v1"), &caches), Err(ModelError::Missing { .. })));
+        let scope = scratch.path().join(".cache/modelscope");
+        let places = [
+            ("o/n.5", "models/o/n___5"),
+            ("p/q", "models/p--q/snapshots/main"),
+            ("p/t@v2", "models/p--t/snapshots/v2"),
+            ("t/u.1", "hub/models/t/u___1"),
+            ("r/s", "hub/r/s"),
+        ];
+        for (name, place) in places {
+            assert!(matches!(model_scope(&id(name), &caches), Err(ModelError::Missing { .. })));
+            folder(&scope.join(place));
+            assert_eq!(model_scope(&id(name), &caches).unwrap().origin, Origin::ModelScope);
+        }
+        assert!(matches!(model_scope(&id("r/s@v9"), &caches), Err(ModelError::Missing { .. })));
+    }
+
+    #[test]
+    fn the_caches_are_where_the_hubs_libraries_look() {
+        let of = |set: &'static [(&str, &str)]| {
+            Caches::of(move |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value)))
+        };
+        let face = |set| of(set).hugging_face.unwrap().display().to_string();
+        assert_eq!(face(&[("HOME", "/h")]), "/h/.cache/huggingface/hub");
+        assert_eq!(face(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")]), "/x/huggingface/hub");
+        assert_eq!(face(&[("HOME", "/h"), ("HF_HOME", "~/f"), ("XDG_CACHE_HOME", "/x")]), "/h/f/hub");
+        assert_eq!(face(&[("HUGGINGFACE_HUB_CACHE", "/old"), ("HF_HOME", "/f")]), "/old");
+        assert_eq!(face(&[("HF_HUB_CACHE", "/c"), ("HF_HOME", "/f")]), "/c");
+        let scope = |set| of(set).model_scope.unwrap().display().to_string();
+        assert_eq!([scope(&[("HOME", "/h")]), scope(&[("MODELSCOPE_CACHE", "/m")])], ["/h/.cache/modelscope", "/m"]);
+    }
+
+    #[test]
+    fn a_divided_gguf_is_all_of_its_parts() {
+        assert_eq!(gguf_parts("m-00002-of-00002.gguf"), ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]);
+        for alone in ["m.gguf", "m-of-2.gguf", "m-1-of-2.gguf", "m-00001-of-99999.gguf"] {
+            assert_eq!(gguf_parts(alone), [alone]);
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let first = scratch.path().join("m-00001-of-00002.gguf");
+        fs::write(&first, b"GGUF\x03 and enough bytes to be one").unwrap();
+        assert!(local(&first).unwrap_err().to_string().contains("m-00002-of-00002.gguf"));
     }
 
     #[test]

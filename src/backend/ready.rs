@@ -2,10 +2,12 @@
 //! of the workload's kind answered. Times of each step are the cold start; they are
 //! stored and never mixed with warm figures.
 
+use super::launch;
 use crate::client::{Api, Asked, ChatRequest, Endpoint, FaultKind, Run};
 use crate::process::{Exit, Guarded, proc_tree};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,6 +78,61 @@ pub enum NotReady {
     },
 }
 
+/// Where a server that we start listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Door {
+    /// A port of this machine.
+    Port(u16),
+    /// A Unix socket.
+    Socket(PathBuf),
+}
+
+impl Door {
+    /// The address by which a client finds it.
+    pub fn base_url(&self) -> String {
+        match self {
+            Door::Port(port) => format!("http://127.0.0.1:{port}"),
+            Door::Socket(path) => format!("unix:{}", path.display()),
+        }
+    }
+
+    /// The processes that listen there; `None` where that cannot be known.
+    pub fn listeners(&self) -> Option<Vec<u32>> {
+        match self {
+            Door::Port(port) => proc_tree::listeners(*port),
+            Door::Socket(path) => proc_tree::socket_listeners(path),
+        }
+    }
+
+    /// Whether one of these processes listens there; `None` where that cannot be known.
+    fn one_listens(&self, pids: &[u32]) -> Option<bool> {
+        match self {
+            Door::Port(port) => proc_tree::one_listens(pids, *port),
+            Door::Socket(path) => proc_tree::one_listens_on_socket(pids, path),
+        }
+    }
+
+    /// Whether nobody listens there.
+    pub fn is_free(&self) -> bool {
+        match self {
+            Door::Port(port) => !launch::port_in_use(*port),
+            #[cfg(unix)]
+            Door::Socket(path) => std::os::unix::net::UnixStream::connect(path).is_err(),
+            #[cfg(not(unix))]
+            Door::Socket(_) => true,
+        }
+    }
+}
+
+impl std::fmt::Display for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Door::Port(port) => write!(f, "{port}"),
+            Door::Socket(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 /// How to wait.
 #[derive(Debug)]
 pub struct Wait<'a> {
@@ -87,8 +144,8 @@ pub struct Wait<'a> {
     pub served_model: &'a str,
     /// The process, when it is ours.
     pub server: Option<&'a Guarded>,
-    /// The port that must belong to it.
-    pub port: Option<u16>,
+    /// Where it must be the one who listens.
+    pub door: Option<&'a Door>,
     /// When it was spawned.
     pub spawned: Instant,
     /// Limit for everything.
@@ -192,14 +249,15 @@ impl Wait<'_> {
         }
     }
 
-    /// A listening socket of the port that belongs to no process of our tree.
+    /// A listening socket of the door that belongs to no process of our tree.
     fn foreign_owner(&self) -> Option<NotReady> {
         let guardian = self.server?.guardian_pid()?;
         let ours = proc_tree::descendants(guardian);
-        if proc_tree::one_listens(&ours, self.port?)? {
+        let door = self.door?;
+        if door.one_listens(&ours)? {
             return None;
         }
-        let owners = proc_tree::listeners(self.port?)?;
+        let owners = door.listeners()?;
         let foreign = !owners.is_empty() && !owners.iter().any(|owner| ours.contains(owner));
         foreign.then_some(NotReady::ForeignPort { pids: owners })
     }

@@ -3,19 +3,21 @@
 
 use super::counters;
 use super::diagnose::{Diagnosis, diagnose, last_words};
+use super::dtype;
 use super::gpu_memory;
 use super::launch;
 use super::memory;
-use super::plan::{Plan, Server};
-use super::ready::{self, ColdStart, Identity, NotReady, Routes, Wait};
-use crate::client::{Asked, Endpoint, Run, control_client};
+use super::plan::{Listen, Plan, Server};
+use super::ready::{self, ColdStart, Door, Identity, NotReady, Routes, Wait};
+use super::socket::SocketFolder;
+use crate::client::{Asked, Endpoint, Run};
 use crate::course::Context;
 use crate::model::{Finding, Lang, Localized, Location};
 use crate::process::{Exit, Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
 use crate::rules;
 use crate::term::Phase;
 use std::cell::RefCell;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,6 +46,10 @@ pub(crate) type Fault = Box<Finding>;
 pub(crate) struct Life {
     pub(crate) argv: Vec<String>,
     pub(crate) base_url: String,
+    /// Where it listens, when we started it.
+    pub(crate) door: Option<Door>,
+    /// The precision that it reported.
+    pub(crate) reported_dtype: Option<String>,
     pub(crate) cold: ColdStart,
     pub(crate) identity: Identity,
     pub(crate) stopped: Option<Stopped>,
@@ -59,7 +65,7 @@ pub(crate) struct Life {
 /// What is found where a server was, once it was stopped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Aftermath {
-    /// Nobody listens on its port.
+    /// Nobody listens where it listened.
     pub(crate) port_free: bool,
     /// GPU memory that its processes still hold; `None` without NVML.
     pub(crate) gpu_memory: Option<gpu_memory::Held>,
@@ -187,22 +193,28 @@ async fn start_and_use(
     phase: &Phase,
     body: &mut impl AsyncFnMut(&Session<'_>) -> Result<(), Fault>,
 ) -> Attempt {
-    let Server::Start { argv, env, port: fixed, .. } = &plan.server else { return Attempt::Done };
-    let port = match fixed.map_or_else(launch::free_port, Ok) {
-        Ok(port) => port,
+    let Server::Start { argv, listen, env, port: fixed, .. } = &plan.server else { return Attempt::Done };
+    let wants_socket = argv.iter().chain(env.values()).any(|text| text.contains("{socket}"));
+    // The folder of the socket lives until the server is gone.
+    let (door, arguments, _folder) = match choose_door(listen, *fixed, wants_socket) {
+        Ok(chosen) => chosen,
         Err(error) => {
             life.fault = Some(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", error.to_string()));
             return Attempt::Done;
         }
     };
-    if fixed.is_some() && launch::port_in_use(port) {
-        life.fault = Some(port_finding(ctx, plan, port, &proc_tree::listeners(port).unwrap_or_default()));
+    if let (Some(port), Some(owners)) = (fixed, door.listeners())
+        && launch::port_in_use(*port)
+    {
+        life.fault = Some(door_finding(ctx, plan, &door, &owners));
         return Attempt::Done;
     }
     let log = log_path(plan, run_id);
-    let spec = launch_spec(ctx, plan, argv, env, port, &log);
+    let argv: Vec<String> = argv.iter().chain(arguments).cloned().collect();
+    let spec = launch_spec(ctx, plan, &argv, env, &door, &log);
     life.argv.clone_from(&spec.argv);
-    life.base_url = format!("http://127.0.0.1:{port}");
+    life.base_url = door.base_url();
+    life.door = Some(door.clone());
     life.log = Some(log.clone());
     phase.say(&format!("starting {}", plan.profile.name));
     let spawned = Instant::now();
@@ -215,14 +227,15 @@ async fn start_and_use(
             return Attempt::Done;
         }
     };
-    let using = use_server(ctx, plan, Some(&server), Some(port), spawned, life, phase, body);
+    let using = use_server(ctx, plan, Some(&server), Some(&door), spawned, life, phase, body);
     let fault = unless_interrupted(ctx, plan, using).await;
     phase.say("stopping");
     let tree = server.guardian_pid().map(proc_tree::descendants).unwrap_or_default();
     let stopped = server.stop(plan.stop_grace, ctx.cancel.wait(2)).await;
     life.stopped = Some(stopped);
-    let after = Aftermath { port_free: !launch::port_in_use(port), gpu_memory: gpu_memory::left_by(&tree) };
+    let after = Aftermath { port_free: door.is_free(), gpu_memory: gpu_memory::left_by(&tree) };
     let text = read_log(&log);
+    life.reported_dtype = dtype::reported(&life.identity.entry, &text);
     let mut attempt = Attempt::Done;
     life.fault = fault.map(|fault| {
         let diagnosis = diagnose(&text);
@@ -249,21 +262,44 @@ fn leftover(ctx: &Context, plan: &Plan, stop: StopKind, after: &Aftermath) -> Op
     Some(finding(ctx, plan, &rules::smoke::GPU_MEMORY_LEFT).arg("processes", list.join(", ")))
 }
 
+/// Where the server is to listen: a Unix socket where it can and nobody fixed a port, else
+/// a free port; with the arguments that tell it so.
+fn choose_door(
+    listen: &Listen,
+    fixed: Option<u16>,
+    wants_socket: bool,
+) -> io::Result<(Door, &[String], Option<SocketFolder>)> {
+    if wants_socket || (fixed.is_none() && !listen.socket.is_empty()) {
+        match SocketFolder::new() {
+            Ok(folder) => return Ok((Door::Socket(folder.path()), &listen.socket, Some(folder))),
+            Err(error) if wants_socket => return Err(error),
+            // No folder whose path is short enough: a port serves as well.
+            Err(_) => {}
+        }
+    }
+    let port = fixed.map_or_else(launch::free_port, Ok)?;
+    Ok((Door::Port(port), &listen.port, None))
+}
+
 fn launch_spec(
     ctx: &Context,
     plan: &Plan,
     argv: &[String],
     env: &std::collections::BTreeMap<String, String>,
-    port: u16,
+    door: &Door,
     log: &Path,
 ) -> LaunchSpec {
-    let with_port = |text: &String| text.replace("{port}", &port.to_string());
-    let argv = argv.iter().map(with_port).collect();
+    let placeholder = match door {
+        Door::Port(_) => "{port}",
+        Door::Socket(_) => "{socket}",
+    };
+    let with_door = |text: &String| text.replace(placeholder, &door.to_string());
+    let argv = argv.iter().map(with_door).collect();
     let mut full: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| !env.contains_key(name))
         .collect();
-    full.extend(env.iter().map(|(name, value)| (name.clone(), with_port(value))));
+    full.extend(env.iter().map(|(name, value)| (name.clone(), with_door(value))));
     let mut secrets = Redactor::secrets_of(full.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     secrets.extend(plan.key.clone());
     LaunchSpec {
@@ -299,7 +335,7 @@ async fn use_server(
     ctx: &Context,
     plan: &Plan,
     server: Option<&Guarded>,
-    port: Option<u16>,
+    door: Option<&Door>,
     spawned: Instant,
     life: &mut Life,
     phase: &Phase,
@@ -307,14 +343,14 @@ async fn use_server(
 ) -> Result<(), Fault> {
     let broken = |cause: String| Box::new(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", cause));
     let endpoint = Endpoint::new(&life.base_url, plan.key.clone()).map_err(|error| broken(error.to_string()))?;
-    let client = control_client().map_err(|error| broken(error.to_string()))?;
+    let client = endpoint.control_client().map_err(|error| broken(error.to_string()))?;
     let routes = Routes { health: plan.profile.health.clone(), models: plan.profile.models.clone() };
     let wait = Wait {
         endpoint: &endpoint,
         routes: &routes,
         served_model: &plan.served_model,
         server,
-        port,
+        door,
         spawned,
         timeout: plan.ready_timeout,
         probe_timeout: plan.probe_timeout,
@@ -415,14 +451,14 @@ fn not_ready(ctx: &Context, plan: &Plan, reason: NotReady, life: &Life) -> Findi
         NotReady::WrongModel { listed } => finding(ctx, plan, &rules::smoke::WRONG_MODEL)
             .arg("expected", &plan.served_model)
             .arg("listed", listed.join(", ")),
-        NotReady::ForeignPort { pids } => {
-            let port = life.base_url.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0);
-            port_finding(ctx, plan, port, &pids)
-        }
+        NotReady::ForeignPort { pids } => match &life.door {
+            Some(door) => door_finding(ctx, plan, door, &pids),
+            None => finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", "the server is not ours"),
+        },
     }
 }
 
-fn port_finding(ctx: &Context, plan: &Plan, port: u16, pids: &[u32]) -> Finding {
+fn door_finding(ctx: &Context, plan: &Plan, door: &Door, pids: &[u32]) -> Finding {
     let owner = pids.first().map_or_else(
         || Localized::from(""),
         |pid| {
@@ -430,7 +466,7 @@ fn port_finding(ctx: &Context, plan: &Plan, port: u16, pids: &[u32]) -> Finding 
             Localized::both(format!(" by process {pid} ({command})"), format!("，占用者为进程 {pid}（{command}）"))
         },
     );
-    finding(ctx, plan, &rules::smoke::PORT_IN_USE).arg("port", u32::from(port)).arg("owner", owner)
+    finding(ctx, plan, &rules::smoke::PORT_IN_USE).arg("port", door.to_string()).arg("owner", owner)
 }
 
 fn shown_log(ctx: &Context, life: &Life) -> Localized {

@@ -1,5 +1,6 @@
 //! The run specification: one ad-hoc run in a JSON or TOML file (`--config`).
 
+use crate::backend::model::ModelSource;
 use crate::client::Endpoint;
 use crate::config::check;
 use crate::error::RunError;
@@ -106,21 +107,6 @@ impl Default for BackendSpec {
             stop_grace_s: 10.0,
         }
     }
-}
-
-/// Where a model comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelSource {
-    /// A path when it looks like one, else an id that the server resolves.
-    #[default]
-    Auto,
-    /// An id of ModelScope.
-    Modelscope,
-    /// An id of Hugging Face.
-    Huggingface,
-    /// A path.
-    Local,
 }
 
 /// What a run says about itself.

@@ -1,5 +1,6 @@
 //! `verify smoke`.
 
+use crate::backend::model::ModelSource;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -13,9 +14,18 @@ pub struct BackendChoice {
     /// Server that is running already; it is neither started nor stopped
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// Model: a folder, a file, or an id that the backend knows
+    /// Model: a folder, a file, or an id: OWNER/NAME[@REVISION][:FILE.gguf]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// Where an id is looked for [default: the caches of both hubs]
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    pub model_source: Option<ModelSource>,
+    /// Fetch a model that is in no cache into the cache of its hub
+    #[arg(long, conflicts_with = "offline")]
+    pub download: bool,
+    /// Precision that the server is asked for [default: auto, the model's own where the device has it]
+    #[arg(long, value_name = "DTYPE")]
+    pub dtype: Option<String>,
     /// Quantized form of the model, for project 67; the model is then its baseline
     #[arg(long, value_name = "MODEL")]
     pub quantized_model: Option<String>,

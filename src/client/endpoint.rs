@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response, header};
 use hyper_util::rt::TokioIo;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
@@ -19,6 +20,8 @@ use tokio::net::TcpStream;
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     url: url::Url,
+    /// A Unix socket instead of the host and port of the address.
+    socket: Option<PathBuf>,
     key: Option<String>,
 }
 
@@ -28,11 +31,14 @@ pub struct Endpoint {
 pub struct EndpointError(String);
 
 impl Endpoint {
-    /// Takes `http://host:port`, with or without `/v1` at the end.
+    /// Takes `http://host:port`, with or without `/v1` at the end, or `unix:/path/of/socket`.
     ///
     /// # Errors
-    /// Not an http or https URL, or one with a user name in it.
+    /// Not an http or https URL, or one with a user name in it; a socket on a system that has none.
     pub fn new(base_url: &str, key: Option<String>) -> Result<Self, EndpointError> {
+        if let Some(path) = base_url.strip_prefix("unix:") {
+            return Endpoint::of_socket(PathBuf::from(path), key);
+        }
         let mut url = url::Url::parse(base_url).map_err(|error| EndpointError(format!("{base_url}: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(EndpointError(format!("{base_url}: an http:// or https:// address is needed")));
@@ -44,7 +50,34 @@ impl Endpoint {
         let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
         url.set_path(&path);
         key.as_deref().inspect(|key| crate::secrets::keep(key));
-        Ok(Endpoint { url, key })
+        Ok(Endpoint { url, socket: None, key })
+    }
+
+    fn of_socket(path: PathBuf, key: Option<String>) -> Result<Self, EndpointError> {
+        if !cfg!(unix) || !path.is_absolute() {
+            return Err(EndpointError(format!(
+                "unix:{}: the absolute path of a Unix socket is needed",
+                path.display()
+            )));
+        }
+        let url = url::Url::parse("http://localhost").map_err(|error| EndpointError(error.to_string()))?;
+        key.as_deref().inspect(|key| crate::secrets::keep(key));
+        Ok(Endpoint { url, socket: Some(path), key })
+    }
+
+    /// A client for everything of this server that is not measured: health, models,
+    /// counters. No proxy.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn control_client(&self) -> Result<reqwest::Client, reqwest::Error> {
+        let builder = control_builder();
+        #[cfg(unix)]
+        let builder = match &self.socket {
+            Some(path) => builder.unix_socket(path.as_path()),
+            None => builder,
+        };
+        builder.build()
     }
 
     /// Absolute address of a route such as `/v1/models`.
@@ -63,6 +96,13 @@ impl Endpoint {
     /// The server cannot be reached.
     pub async fn connect(&self, epoch: Instant) -> Result<Connection, RequestFault> {
         let fail = |error: &dyn std::fmt::Display| RequestFault::new(FaultKind::Connect, error.to_string());
+        #[cfg(unix)]
+        if let Some(path) = &self.socket {
+            let stream = tokio::net::UnixStream::connect(path).await.map_err(|error| fail(&error))?;
+            let clock = Arc::new(SocketClock::new(epoch));
+            let sender = handshake(Clocked::new(stream, Arc::clone(&clock))).await.map_err(|error| fail(&error))?;
+            return Ok(Connection { sender, clock, requests: 0 });
+        }
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = self.url.port_or_known_default().unwrap_or(80);
         let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| fail(&error))?;
@@ -235,18 +275,13 @@ const MAX_ANSWER: usize = 32 << 20;
 /// A page that is not measured is smaller than this.
 const MAX_PAGE: usize = 8 << 20;
 
-/// A client for everything that is not measured: health, models, counters. No proxy.
-///
-/// # Errors
-/// TLS cannot be set up.
-pub fn control_client() -> Result<reqwest::Client, reqwest::Error> {
+fn control_builder() -> reqwest::ClientBuilder {
     // The provider can be installed once; a second call finds it there.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("verify/", env!("CARGO_PKG_VERSION")))
-        .build()
 }
 
 #[cfg(test)]
@@ -263,5 +298,7 @@ mod tests {
         assert_eq!(Endpoint::new("https://h/openai/v1", None).unwrap().address("/health"), "https://h/openai/health");
         assert!(Endpoint::new("ftp://x", None).is_err());
         assert!(Endpoint::new("http://u:p@x", None).is_err());
+        assert!(Endpoint::new("unix:s.sock", None).is_err());
+        assert_eq!(Endpoint::new("unix:/a/s.sock", None).unwrap().address("/health"), "http://localhost/health");
     }
 }

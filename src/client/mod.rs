@@ -10,7 +10,7 @@ pub(crate) mod sse;
 mod trace;
 
 pub use chat::{Api, Asked, ChatRequest, Usage};
-pub use endpoint::{Connection, Endpoint, EndpointError, control_client};
+pub use endpoint::{Connection, Endpoint, EndpointError};
 pub use recording::Recording;
 pub use send::{Prepared, Run};
 pub use sse::{Event, Parser};

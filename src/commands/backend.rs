@@ -143,7 +143,7 @@ fn doctor(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     match doctor::gpus() {
         Ok((driver, gpus)) => {
             for gpu in gpus {
-                let capability = gpu.compute_capability.map(|cc| format!(", compute {cc}")).unwrap_or_default();
+                let capability = gpu.capability.map(|cc| format!(", compute {cc}")).unwrap_or_default();
                 line(
                     "GPU",
                     format!(

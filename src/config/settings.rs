@@ -3,6 +3,7 @@
 
 use super::check;
 use crate::backend::BackendProfile;
+use crate::backend::model::ModelSource;
 use crate::stages::answers::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -224,19 +225,49 @@ pub struct LinkIgnore {
 }
 
 /// Settings of `verify smoke`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SmokeSettings {
     /// Backend that the chain starts; empty: the stage is skipped unless one is named.
     pub backend: String,
     /// Server that is running already; neither started nor stopped.
     pub base_url: String,
-    /// Model: a folder, a file, or an id that the backend knows. Empty: the backend's own.
+    /// Model: a folder, a file, or an id: `OWNER/NAME`, with `@REVISION` and `:FILE.gguf` where
+    /// needed. Empty: the backend's own.
     pub model: String,
+    /// Where an id is looked for: both hubs' caches, or one's.
+    pub model_source: ModelSource,
+    /// A model that is in no cache is fetched into the cache of its hub.
+    pub download: bool,
+    /// Python code that a model brings is run, for models at a pinned commit (`OWNER/NAME@COMMIT`)
+    /// and for folders.
+    pub trust_remote_code: bool,
+    /// Precision that servers are asked for, such as `float16`; `auto`: the model's own, or
+    /// float16 where the device has no bfloat16.
+    pub dtype: String,
+    /// A server is reached by a Unix socket in a private folder where it can; else by a port.
+    pub socket: bool,
     /// Quantized form of the model, for project 67; `model` is then its baseline.
     pub quantized_model: String,
     /// Name of the environment variable that holds the API key of `base_url`.
     pub api_key_env: String,
+}
+
+impl Default for SmokeSettings {
+    fn default() -> Self {
+        SmokeSettings {
+            backend: String::new(),
+            base_url: String::new(),
+            model: String::new(),
+            model_source: ModelSource::Auto,
+            download: false,
+            trust_remote_code: false,
+            dtype: "auto".to_owned(),
+            socket: true,
+            quantized_model: String::new(),
+            api_key_env: String::new(),
+        }
+    }
 }
 
 /// How much `verify schema` demands.

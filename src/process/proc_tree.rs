@@ -99,6 +99,37 @@ pub fn one_listens(pids: &[u32], port: u16) -> Option<bool> {
     Some(!names.is_empty() && pids.iter().any(|pid| holds(*pid, &names)))
 }
 
+/// The same for the path of a Unix socket.
+pub fn one_listens_on_socket(pids: &[u32], path: &std::path::Path) -> Option<bool> {
+    let names = listening_sockets(path)?;
+    Some(!names.is_empty() && pids.iter().any(|pid| holds(*pid, &names)))
+}
+
+/// Who listens on a Unix socket: the process ids that hold it. `None` where that cannot be
+/// known (no `/proc`).
+pub fn socket_listeners(path: &std::path::Path) -> Option<Vec<u32>> {
+    let names = listening_sockets(path)?;
+    if names.is_empty() {
+        return Some(Vec::new());
+    }
+    Some(all().into_iter().filter(|pid| holds(*pid, &names)).collect())
+}
+
+fn listening_sockets(path: &std::path::Path) -> Option<Vec<String>> {
+    let table = std::fs::read_to_string("/proc/net/unix").ok()?;
+    Some(table.lines().filter_map(|line| listening_socket(line, path)).collect())
+}
+
+/// The socket of a line of `/proc/net/unix` that listens (flag `__SO_ACCEPTCON`, 0x10000)
+/// under this path.
+fn listening_socket(line: &str, path: &std::path::Path) -> Option<String> {
+    let mut fields = line.split_ascii_whitespace();
+    let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
+    let inode = fields.nth(2)?;
+    let here = line.split_once(inode).is_some_and(|(_, rest)| std::path::Path::new(rest.trim_start()) == path);
+    (flags & 0x1_0000 != 0 && here).then(|| format!("socket:[{inode}]"))
+}
+
 fn listening_inodes(port: u16) -> Option<Vec<u64>> {
     let tables: Vec<String> =
         ["/proc/net/tcp", "/proc/net/tcp6"].iter().filter_map(|table| std::fs::read_to_string(table).ok()).collect();
@@ -158,5 +189,13 @@ mod tests {
         assert_eq!(one_listens(&[1], port), Some(false));
         drop(socket);
         assert_eq!(listeners(port).unwrap(), Vec::<u32>::new());
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("a b.sock");
+        assert_eq!(socket_listeners(&path).unwrap(), Vec::<u32>::new());
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let _client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        assert_eq!(socket_listeners(&path).unwrap(), [std::process::id()]);
+        assert_eq!(one_listens_on_socket(&[std::process::id()], &path), Some(true));
+        assert_eq!(one_listens_on_socket(&[1], &path), Some(false));
     }
 }

@@ -19,6 +19,19 @@ super::rules! {
         why: "A server finds a truncated file only after it has loaded the rest; headers and sizes tell it in milliseconds."
            / "服务要加载完其余部分才会发现文件被截断；看文件头和大小只需几毫秒。";
     }
+    MODEL_NOT_FETCHED = "smoke/model-not-fetched" Error {
+        message: "model {model} could not be fetched: {cause}" / "模型 {model} 无法下载：{cause}";
+        help: "run the command again: a download goes on where it stopped" / "请重新运行：下载会从中断处继续";
+        why: "A model is fetched only when that was allowed, into the cache of its hub, and every file must have the digest that the hub lists."
+           / "只有得到允许才会下载模型；文件放进平台自己的缓存，并且每个文件的摘要都必须与平台列表一致。";
+    }
+    MODEL_CODE = "smoke/model-code" Warning {
+        message: "the model brings code of its own ({files}), which is not run" / "模型自带代码（{files}），不会被执行";
+        help: "read that code; to allow it set `smoke.trust_remote_code = true` and pin the model: `MODEL@COMMIT`"
+            / "请先审阅这些代码；确需启用时设置 `smoke.trust_remote_code = true` 并固定版本：`MODEL@COMMIT`";
+        why: "Whoever may change the repository of a model could run code on this machine; only code that was read, at a commit that cannot change, is let through."
+           / "能改动模型仓库的人就能在这台机器上执行代码；只有审阅过、且固定在不可变提交上的代码才会放行。";
+    }
     NO_MODEL = "smoke/no-model" Error {
         message: "backend {backend} needs a model" / "后端 {backend} 需要指定模型";
         help: "give one with --model (or `smoke.model` in verify.toml)" / "请用 --model（或 verify.toml 中的 `smoke.model`）指定";
@@ -49,6 +62,13 @@ super::rules! {
         help: "check the program and its arguments" / "请检查程序及其参数";
         why: "A program that does not start serves nothing."
            / "启动不了的程序提供不了任何服务。";
+    }
+    FLAG_UNKNOWN = "smoke/flag-unknown" Error {
+        message: "{backend} ({version}) does not know the flag {flag} of `{part}`" / "{backend}（{version}）不认识 `{part}` 中的参数 {flag}";
+        help: "change `{part}` of the backend in verify.toml to what this version knows, or install another version"
+            / "请在 verify.toml 中把该后端的 `{part}` 改成此版本认识的写法，或换一个版本";
+        why: "The flags of servers come and go between versions; the server's own help tells in advance what its log would tell after the start."
+           / "服务的参数会随版本增减；启动之后日志才会说的事，服务自己的帮助事先就能告诉我们。";
     }
     SERVER_EXITED = "smoke/server-exited" Error {
         message: "{backend} ended with {exit} {when}: {cause}" / "{backend} {when}以 {exit} 结束：{cause}";

@@ -11,8 +11,12 @@ mod bench;
 mod cli;
 mod course;
 mod delivery;
+mod download;
 mod experiment;
 mod formats;
+mod hub;
+#[cfg(target_os = "linux")]
+mod launch;
 mod links;
 mod normalize;
 mod policy;

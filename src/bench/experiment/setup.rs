@@ -13,6 +13,7 @@ use crate::backend::plan::{self, ArmWish, Named, Plan, Role, Server};
 use crate::bench::plan::Random;
 use crate::bench::workload::Workload;
 use crate::client::ChatRequest;
+use crate::cli::BackendChoice;
 use crate::course::Context;
 use crate::fsx;
 use crate::model::{Finding, RepoPath};
@@ -204,8 +205,10 @@ fn arm_of_spec(
         workload_path: RepoPath::new(if file.is_empty() { "generated".to_owned() } else { file.clone() }),
         workload,
     };
-    let plan = plan::of_experiment(ctx, named, wish, offline, phase)?;
     let precision = arm.precision.clone().unwrap_or_else(|| spec.precision.clone());
+    let dtype = (!precision.is_empty()).then(|| precision.clone());
+    let choice = BackendChoice { dtype, offline, ..BackendChoice::default() };
+    let plan = plan::of_experiment(ctx, named, wish, &choice, phase)?;
     Ok(ArmParts {
         name: arm.name.clone(),
         value: arm.value(variable, spec),

@@ -37,7 +37,7 @@ pub fn run(ctx: &Context, args: &SmokeArgs) -> Result<Outcome, RunError> {
     if let Some(file) = &args.config {
         let spec = RunSpec::read(&ctx.at_cwd(file))?;
         let phase = ctx.progress.start("smoke", 1);
-        let item = one(ctx, &plan::of_spec(ctx, &spec), None, &phase);
+        let item = one(ctx, &plan::of_spec(ctx, &spec, &args.backend, &phase), None, &phase);
         return Ok(outcome(vec![item]));
     }
     let Some(named) = plan::named_backend(ctx, &args.backend)? else {

@@ -98,6 +98,15 @@ fn raw(ctx: &Context, plan: &Plan, observed: &Observed, figures: &PassFigures, r
         },
         "metrics": figures,
         "answers": measured.traces.iter().map(|trace| object!({ "id": trace.id, "text": trace.text })).collect::<Vec<_>>(),
+        "model_identity": {
+            "asked": plan.model.asked,
+            "origin": plan.model.origin,
+            "path": plan.model.origin.map(|_| &plan.model.name),
+            "revision": plan.model.revision,
+            "sha256": plan.model.sha256,
+            "weights_bytes": plan.model.bytes,
+        },
+        "dtype": dtype_chain(plan, observed),
         "environment": environment(plan, observed),
         "server": server(ctx, observed),
         "counters": {
@@ -148,7 +157,7 @@ fn environment(plan: &Plan, observed: &Observed) -> Value {
         "external": matches!(plan.server, Server::External { .. }),
         "gpus": doctor::gpus().ok().map(|(driver, gpus)| object!({
             "driver": driver,
-            "devices": gpus.iter().map(|gpu| object!({ "name": gpu.name, "memory_mib": gpu.memory_mib })).collect::<Vec<_>>(),
+            "devices": gpus,
         })),
     })
 }
@@ -184,6 +193,19 @@ fn backend_version(plan: &Plan) -> Option<String> {
     }
 }
 
+/// From the wish to what the server said it took.
+fn dtype_chain(plan: &Plan, observed: &Observed) -> Value {
+    let mut chain = object!(plan.model.dtype);
+    chain["reported"] = object!(observed.life.reported_dtype);
+    chain
+}
+
+/// The precision of the run: what the server reported, else what it was asked for.
+fn dtype(plan: &Plan, observed: &Observed) -> Option<String> {
+    let reported = stated_dtype(observed).or_else(|| observed.life.reported_dtype.clone());
+    reported.or_else(|| plan.model.dtype.chosen.clone())
+}
+
 /// Precision of the weights as the server states it (`meta.ftype` of llama.cpp).
 fn stated_dtype(observed: &Observed) -> Option<String> {
     let stated = observed.life.identity.entry["meta"]["ftype"].as_str()?;
@@ -212,9 +234,9 @@ fn normalized(plan: &Plan, observed: &Observed, figures: &PassFigures, judged: O
 
 fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
     let engine = if plan.profile.engine.is_empty() { &plan.profile.name } else { &plan.profile.engine };
-    let dtype = stated_dtype(observed);
+    let stated = stated_dtype(observed);
     let quantization =
-        plan.project.as_ref().filter(|project| project.id == 67).and(dtype.as_deref()).map(quantization_of);
+        plan.project.as_ref().filter(|project| project.id == 67).and(stated.as_deref()).map(quantization_of);
     Config {
         model: observed.life.identity.model.clone(),
         model_revision: plan
@@ -227,7 +249,7 @@ fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
         device: device(plan),
         quantization_artifact: quantization.filter(|format| *format != "none").map(|_| file_name(&plan.model.name)),
         quantization_format: quantization.map(str::to_owned),
-        dtype: dtype.unwrap_or_else(|| "unknown".to_owned()),
+        dtype: dtype(plan, observed).unwrap_or_else(|| "unknown".to_owned()),
         prompt_tokens: figures.mean_tokens(|request| request.prompt_tokens),
         generated_tokens: Some(f64::from(plan.max_tokens)),
         concurrency: u64::from(plan.concurrency.max(1)),
