@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """The smoke stage against real servers: the opt-in test of the backends.
 
-    benchmarks/real_backends.py PROGRAM [--cpu] [--second-gguf FILE]
-        [--llama-bin FOLDER --gguf FILE --second-gguf FILE]
+    benchmarks/real_backends.py PROGRAM [--cpu] [--llama-bin FOLDER]
+        [--gguf FILE --quantized-gguf FILE]
         [--vllm VENV --model FOLDER] [--transformers VENV --model FOLDER]
         [--only WORD] [--keep FOLDER]
 
 PROGRAM is a built `verify`. Whatever is named is run, the rest is left out and said so:
 `--cpu` the provisioned backend, `--llama-bin` a folder with llama-server, `--vllm` and
-`--transformers` virtual environments. `--second-gguf` is another precision of the same
-weights, for project 67. The settings that a CPU needs are in fixtures/backends/.
+`--transformers` virtual environments. `--gguf` and `--quantized-gguf` are the same weights
+in full and in lower precision; without them `cpu` leaves project 67 out. The settings that a CPU needs are in fixtures/backends/.
 
 Every good run must exit 0, pass `verify schema` and the checklist's own gate, and show by
 counters what its project is about; `verify conclude` must not accept it. Then things go
@@ -360,7 +360,7 @@ def main():
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--llama-bin", type=Path, help="folder with llama-server and its libraries")
     parser.add_argument("--gguf", type=Path)
-    parser.add_argument("--second-gguf", type=Path)
+    parser.add_argument("--quantized-gguf", type=Path)
     parser.add_argument("--vllm", type=Path, help="virtual environment")
     parser.add_argument("--transformers", type=Path, help="virtual environment")
     parser.add_argument("--model", type=Path, help="model folder for vLLM and transformers")
@@ -372,10 +372,12 @@ def main():
     keep.mkdir(parents=True, exist_ok=True)
     test = Test(os.path.abspath(options.program), keep, options.only)
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
-    second = options.second_gguf and options.second_gguf.resolve()
+    second = options.quantized_gguf and options.quantized_gguf.resolve()
     if options.cpu:
-        backend = Backend("cpu", "cpu", second=second)
-        test.good(backend, [66, 68, 69, 70] + ([67] if second else []))
+        backend = Backend("cpu", "cpu")
+        test.good(backend, [66, 68, 69, 70])
+        if second:
+            test.good(Backend("cpu", "cpu", model=options.gguf.resolve(), second=second), [67])
         mishaps(test, backend, ["launcher.py"])
     if options.llama_bin:
         backend = Backend("llama-server", "llama-server", model=options.gguf.resolve(), second=second, path=options.llama_bin.resolve(),

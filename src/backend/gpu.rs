@@ -6,7 +6,7 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use std::sync::OnceLock;
 
 /// NVML, loaded once.
-fn nvml() -> Option<&'static Nvml> {
+pub(super) fn nvml() -> Option<&'static Nvml> {
     static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
     NVML.get_or_init(|| Nvml::init().ok()).as_ref()
 }

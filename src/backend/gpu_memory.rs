@@ -1,10 +1,9 @@
 //! Which process holds how much memory on the GPUs, as NVML tells it. A machine without
 //! NVML has no list: that is a fact, and it is kept apart from an empty list.
 
-use nvml_wrapper::Nvml;
+use super::gpu;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,8 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// The list now; `None` without NVML. The process ids are those of the driver: inside a
 /// container with process ids of its own they are others than ours.
 pub fn by_process() -> Option<Held> {
-    static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
-    let nvml = NVML.get_or_init(|| Nvml::init().ok()).as_ref()?;
+    let nvml = gpu::nvml()?;
     let mut held = Held::new();
     for index in 0..nvml.device_count().ok()? {
         let Ok(device) = nvml.device_by_index(index) else { continue };

@@ -19,8 +19,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Grace when `verify` died and nobody can ask for more.
-const ORPHANED_GRACE: Duration = Duration::from_secs(1);
+/// Grace when `verify` died and nobody can ask for more. Nothing is to be left two seconds
+/// later, and the kernel needs up to a second of them to take gigabytes back from a
+/// server that was killed on a busy machine.
+const ORPHANED_GRACE: Duration = Duration::from_millis(500);
 /// Grace for the rest of the tree when the server itself is dead already.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// How long the log may still flow after the last process is gone (a pipe held elsewhere).
