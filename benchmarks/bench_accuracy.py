@@ -254,7 +254,10 @@ def aiperf(arguments, url, concurrency, count, tokens, folder):
 
     def read():
         report = json.loads(next((folder / "artifacts").rglob("*aiperf.json")).read_text())
-        names = {"ttft": "time_to_first_token", "e2e": "request_latency", "itl": "inter_chunk_latency"}
+        names = {
+            "ttft": "time_to_first_token", "e2e": "request_latency", "itl": "inter_chunk_latency",
+            "tpot": "inter_token_latency",
+        }
         pick = lambda figure: {"mean": figure["avg"], "p50": figure["p50"], "p99": figure["p99"]}
         return {metric: pick(report[name]) for metric, name in names.items() if report.get(name)}
 
@@ -264,9 +267,12 @@ def aiperf(arguments, url, concurrency, count, tokens, folder):
 def guidellm(arguments, url, concurrency, count, tokens, folder):
     data = folder / "prompts.jsonl"
     data.write_text("".join(json.dumps({"prompt": f"{PROMPT} {i}", "output_tokens_count": tokens}) + "\n" for i in range(count)))
+    # The options of 0.8: one kind and its members each.
     command = [
-        arguments.guidellm, "benchmark", "run", "--target", url, "--model", "truth-model", "--profile", "concurrent",
-        "--rate", concurrency, "--max-requests", count, "--data", data, "--output-path", folder / "guidellm.json",
+        arguments.guidellm, "run",
+        "--backend", f"kind=openai_http,target={url},model=truth-model,request_format=/v1/chat/completions",
+        "--profile", f"kind=concurrent,streams={concurrency}", "--constraint", f"kind=max_requests,count={count}",
+        "--data", f"kind=json_file,path={data}", "--output", f"kind=json,path={folder / 'guidellm.json'}",
         "--disable-console-interactive",
     ]
 

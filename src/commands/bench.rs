@@ -41,6 +41,7 @@ pub(crate) fn run(args: &BenchArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8
     let began = Instant::now();
     let ctx = crate::context(cli, screen, &[])?;
     let job = Job::of(&ctx, args)?;
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -58,6 +59,21 @@ pub(crate) fn run(args: &BenchArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8
     }
     show(&ctx, cli, screen, outcome, began.elapsed())
 }
+
+/// Every request in flight is an open file; shells often allow 1,024 though the system
+/// allows more. Where it cannot be raised, connections fail and say so.
+#[cfg(unix)]
+fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+#[cfg(not(unix))]
+fn raise_file_limit() {}
 
 /// Everything a run left.
 struct Measured {

@@ -365,3 +365,60 @@ fn calibrate_measures_the_client_itself() {
     assert_eq!(errors.iter().map(|error| &error["concurrency"]).collect::<Vec<_>>(), [&json!(1), &json!(4)]);
     assert!(errors.iter().all(|error| error["ttft"]["true_mean_ms"].as_f64().is_some_and(|mean| mean >= 100.0)));
 }
+
+/// A pass of ten requests with round figures, one of them failed.
+fn round_traces() -> Vec<verify::client::RequestTrace> {
+    use verify::client::{Chunk, FaultKind, RequestFault, RequestTrace, Usage};
+    let ms = Duration::from_millis;
+    let trace = |index: u64| RequestTrace {
+        id: format!("m{index}"),
+        max_tokens: 4,
+        scheduled: ms(index * 10),
+        sent: ms(index * 10),
+        first_event: Some(ms(index * 10 + 100)),
+        chunks: (0..4)
+            .map(|token| Chunk { at: ms(index * 10 + 100 + 20 * token), visible: true, tokens_so_far: None, damaged: false })
+            .collect(),
+        end: ms(index * 10 + 165),
+        done: true,
+        usage: Some(Usage { prompt_tokens: Some(9), completion_tokens: Some(4), cached_tokens: None }),
+        model: Some("small".to_owned()),
+        ..RequestTrace::default()
+    };
+    let failed = RequestFault { kind: FaultKind::Http, status: Some(503), message: "loading".to_owned() };
+    (0..10).map(|index| RequestTrace { fault: (index == 9).then(|| failed.clone()), ..trace(index) }).collect()
+}
+
+#[rstest]
+#[case("en", verify::model::Lang::En)]
+#[case("zh", verify::model::Lang::Zh)]
+fn what_people_see(#[case] name: &str, #[case] lang: verify::model::Lang) {
+    use verify::bench::report::{BenchReport, LoadStated, Readings};
+    let load = LoadStated {
+        shape: "closed",
+        concurrency: Some(4),
+        request_rate: None,
+        arrival: None,
+        max_concurrency: None,
+        num_prompts: 10,
+        warmup: 2,
+        max_tokens: 4,
+        timeout_s: 8.0,
+        retries: 0,
+        seed: 0,
+        turns: 1,
+        shared_prefix_words: 0,
+        workload_sha256: None,
+        tenants: None,
+        continuous_usage: false,
+    };
+    let readings = Readings { ready_wait_s: Some(0.0), waiting_peak: Some(2.0), ..Readings::default() };
+    let traces = round_traces();
+    let at = ("http://127.0.0.1:8000", "small", verify::client::Api::Chat);
+    let report = BenchReport::of(at, load, "ttft:200".parse().ok(), &traces, &readings);
+    let findings = verify::bench::notes::findings(&report, &traces, &readings, 0.0);
+    let options = verify::render::HumanOptions { root: Path::new("."), lang, color: false, width: 100, quiet: false };
+    let text =
+        verify::render::bench::human(&report, &findings, verify::model::Status::Fail, Duration::from_millis(300), options);
+    insta::assert_snapshot!(format!("bench-{name}"), text);
+}
