@@ -14,6 +14,9 @@ use tempfile::TempDir;
 const SERVER: &str = r#"#!/usr/bin/env python3
 import os, sys
 args = sys.argv[1:]
+if "--version" in args:
+    print("server 1.2")
+    sys.exit(0)
 if "--help" in args:
     with open("helps.log", "a") as log: log.write("asked\n")
     if os.path.exists("no-help"): sys.exit(3)
@@ -196,7 +199,10 @@ fn a_flag_that_this_version_lacks_is_found_before_the_start() {
     let finding = has(&report, "smoke/flag-unknown").unwrap_or_else(|| panic!("{report:#}"));
     let text = format!("{} {}", finding["message"], finding["help"]);
     assert!(
-        code == 1 && text.contains("--speculate of `speculation`") && text.contains("`--speculate-tokens`"),
+        code == 1
+            && text.contains("scripted (server 1.2)")
+            && text.contains("--speculate of `speculation`")
+            && text.contains("`--speculate-tokens`"),
         "{text}"
     );
     let pids = || fs::read_to_string(course.path().join("pids.log")).unwrap_or_default().lines().count();
