@@ -18,8 +18,9 @@ const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 /// Bytes needed on disk.
 const NEEDED_BYTES: u64 = 400 << 20;
 const LAUNCHER: &str = include_str!("launcher.py");
-/// How long an interpreter may take to say that it has pip.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an interpreter may take to say that it has pip; one that takes longer is
+/// made anew, which a busy machine must not bring about.
+const PATIENCE: Duration = Duration::from_secs(120);
 const MARKER: &str = "complete.json";
 
 /// A complete CPU backend.

@@ -50,6 +50,7 @@ served_model = "served"
 metrics = ""
 ready_timeout_s = 20.0
 [backend.features]
+prefix_cache_off = []
 speculation = ["--speculate", "4"]
 "#;
 
