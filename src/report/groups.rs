@@ -82,8 +82,13 @@ pub fn value<'a>(arm: &'a Arm, group: Group, column: &str) -> Result<&'a Value, 
     match found {
         Some(Value::Missing(reason)) => Err(reason.clone()),
         Some(value) => Ok(value),
-        None => Err(Localized::both("this file does not record it", "该文件未记录此项")),
+        None => Err(not_in_this_file()),
     }
+}
+
+/// Why a column of other files is empty here.
+fn not_in_this_file() -> Localized {
+    Localized::both("this file does not record it", "该文件未记录此项")
 }
 
 /// Lays one group out.
@@ -129,10 +134,13 @@ fn agreed(values: &[Result<&Value, Localized>]) -> Option<String> {
     texts.into_iter().next()
 }
 
-/// The reason where no arm has a value. The last arm's: a baseline has reasons of its own.
+/// The reason where no arm has a value. A baseline has reasons of its own and another file
+/// knows nothing of the column, so it is that of the last arm which has the column.
 fn all_absent(values: &[Result<&Value, Localized>]) -> Option<Localized> {
     let reasons: Option<Vec<&Localized>> = values.iter().map(|value| value.as_ref().err()).collect();
-    reasons?.last().map(|reason| (*reason).clone())
+    let reasons = reasons?;
+    let told = reasons.iter().rev().find(|reason| ***reason != not_in_this_file());
+    told.or(reasons.last()).map(|reason| (*reason).clone())
 }
 
 /// The number of a reason, from 1; the same reason has the same number.
