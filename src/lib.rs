@@ -28,6 +28,7 @@ pub mod process;
 pub mod python;
 pub mod quality;
 pub mod render;
+pub mod report;
 pub mod results;
 pub mod rules;
 pub mod secrets;
@@ -79,6 +80,7 @@ fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
         Command::Schema(args) => stage(cli, screen, Job::Schema(args.clone())),
         Command::Conclude(args) => stage(cli, screen, Job::Conclude(args.clone())),
         Command::Compare(args) => commands::compare::run(args, cli, screen),
+        Command::Report(args) => commands::report::run(args, cli, screen),
         Command::Normalize(args) => commands::normalize::run(args, cli, screen),
         Command::Merge(args) => commands::merge::run(args, screen),
         Command::Bench(args) => commands::bench::run(args, cli, screen),

@@ -5,6 +5,7 @@ mod backend;
 mod bench;
 mod chain;
 mod links;
+mod report;
 mod results;
 mod smoke;
 mod static_checks;
@@ -17,6 +18,7 @@ pub use bench::{
 };
 pub use chain::AllArgs;
 pub use links::LinksArgs;
+pub use report::ReportArgs;
 pub use results::{CompareArgs, ConcludeArgs, NormalizeArgs, SchemaArgs, SourceFormat, Stated};
 pub use smoke::{BackendChoice, SmokeArgs};
 pub use static_checks::StaticArgs;
@@ -111,6 +113,8 @@ pub enum Command {
     Conclude(ConcludeArgs),
     /// Put a baseline and its candidates side by side
     Compare(CompareArgs),
+    /// Show experiments and results: table, distributions, timelines, memory, differences
+    Report(ReportArgs),
     /// Migrate historical results to inference-benchmark/v1; the original is never touched
     Normalize(NormalizeArgs),
     /// Put a load on a running server and measure it

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &CompareArgs, cli: &Cli, screen: &Screen<'_>) -> Result<
 }
 
 /// Short names of the results: the file's, or the path where two files are called alike.
-fn names(paths: &[&Path]) -> Vec<String> {
+pub(super) fn names(paths: &[&Path]) -> Vec<String> {
     let stem = |path: &Path| {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         name.strip_suffix(".json").map(str::to_owned).unwrap_or(name)
@@ -66,7 +66,7 @@ fn names(paths: &[&Path]) -> Vec<String> {
 }
 
 /// The text of a result, or what keeps it from being one.
-fn result(ctx: &Context, path: &Path) -> Result<String, Localized> {
+pub(super) fn result(ctx: &Context, path: &Path) -> Result<String, Localized> {
     let loaded = load(ctx, &files::lexical(&ctx.at_cwd(path)));
     let findings = loaded.findings();
     if findings.is_empty() {

@@ -10,6 +10,7 @@ pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod normalize;
+pub(crate) mod report;
 pub(crate) mod settings;
 
 use crate::Screen;

@@ -138,7 +138,7 @@ fn write_items(out: &mut String, run: &StageRun, lang: Lang) {
 }
 
 /// Text with `code` in backticks, in one line, safe in a cell of a table.
-fn inline(text: &str) -> String {
+pub fn inline(text: &str) -> String {
     let flat = one_line(&text.trim().replace(['\n', '\t'], " "));
     let pieces: Vec<&str> = flat.split('`').collect();
     if pieces.len().is_multiple_of(2) {

@@ -19,7 +19,7 @@ pub mod v1;
 pub use github::defuse as defuse_workflow_commands;
 pub use human::{HumanOptions, render_change, render_error as render_human_error};
 pub use json::{render_bench as render_json_bench, render_calibration as render_json_calibration};
-pub use markdown::step_summary;
+pub use markdown::{inline as markdown_text, step_summary};
 
 use crate::error::RunError;
 use crate::model::{Finding, Lang, RunReport, Severity};

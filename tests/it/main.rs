@@ -21,6 +21,7 @@ mod links;
 mod normalize;
 mod policy;
 mod readme;
+mod report;
 mod safety;
 mod schema;
 mod schemas;
