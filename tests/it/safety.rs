@@ -149,6 +149,28 @@ fn a_key_that_the_server_sends_back_appears_nowhere(#[case] echo: Echo, #[case] 
     assert!(stored >= 2, "{:?}", files.iter().map(|(path, _)| path).collect::<Vec<_>>());
 }
 
+/// The same for the ad-hoc load run: what it prints, and the requests that it keeps.
+#[test]
+fn a_key_appears_in_nothing_that_bench_says_or_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    for echo in [Echo::Answer, Echo::Refuse, Echo::Break] {
+        for format in ["json", "human"] {
+            let mut command = verify(folder.path());
+            command.args(["bench", "--base-url", &server(echo), "--model", "tiny", "-n", "2", "--max-tokens", "4"]);
+            command.args(["--prompt", "hello", "--api-key-env", "CANARY_API_KEY", "--no-self-check"]);
+            command.args(["--save-requests", "requests.jsonl", "--format", format]).env("CANARY_API_KEY", CANARY);
+            let output = command.output().unwrap();
+            let said = texts(&output);
+            assert!(output.status.code().is_some_and(|code| code < 2), "{said}");
+            assert!(!said.contains(CANARY), "{said}");
+            assert!(format == "json" || steering(&output).is_empty(), "{said:?}");
+            let kept = files(folder.path());
+            assert!(kept.iter().all(|(_, text)| !text.contains(CANARY)), "{kept:?}");
+        }
+    }
+    assert!(folder.path().join("requests.jsonl").exists());
+}
+
 /// Every process of this machine, again and again while a server runs that is given the key.
 #[cfg(target_os = "linux")]
 #[test]

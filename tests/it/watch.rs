@@ -43,7 +43,9 @@ impl Watch {
         let mut command = Command::new(env!("CARGO_BIN_EXE_verify"));
         command.args(args).arg("--watch").current_dir(folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        SCRUBBED.iter().for_each(|name| drop(command.env_remove(name)));
+        for name in SCRUBBED {
+            command.env_remove(name);
+        }
         let mut child = command.spawn().unwrap();
         let (out, err) = (collect(child.stdout.take().unwrap()), collect(child.stderr.take().unwrap()));
         let watch = Watch { child, out, err };
