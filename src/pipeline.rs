@@ -78,7 +78,13 @@ pub fn run_chain(ctx: &Context, args: &AllArgs) -> Result<RunReport, RunError> {
         // A backend that does not exist is known before a minute of answers has run.
         stages::smoke::check(ctx, &args.backend)?;
     }
-    let chain = stages::Chain { in_chain: true, require_results: args.require_results, ..stages::Chain::default() };
+    let chain = stages::Chain {
+        in_chain: true,
+        require_results: args.require_results,
+        smoke_in_chain: jobs.iter().any(|job| job.stage() == StageId::Smoke),
+        backend: args.backend.clone(),
+        ..stages::Chain::default()
+    };
     run_jobs(ctx, &jobs, args.keep_going, chain)
 }
 
