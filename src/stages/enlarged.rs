@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// Folder of the raw passes, one folder per project below it.
 const RAW: &str = ".verify/bench";
 
-/// Measures the enlarged workload of every project whose smoke ran; with a backend named
+/// Measures the enlarged workload of every project whose smoke passed; with a backend named
 /// for a chain without smoke, of every chosen one. What went wrong is in the findings.
 ///
 /// # Errors
@@ -49,7 +49,7 @@ pub(super) fn run(ctx: &Context, chain: &Chain) -> Result<Vec<Finding>, RunError
 
 fn wanted(ctx: &Context, chain: &Chain, project: &Project) -> bool {
     if chain.smoke_in_chain {
-        return chain.smoke_ran.contains(&project.id);
+        return chain.smoke_passed.contains(&project.id);
     }
     let asked = chain.backend.backend.is_some() || chain.backend.base_url.is_some();
     asked && (!ctx.projects.is_empty() || ctx.at_root(&project.notebook).is_file())

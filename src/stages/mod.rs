@@ -17,6 +17,8 @@ pub struct Chain {
     pub require_results: bool,
     /// Projects whose smoke ran in this run.
     pub smoke_ran: Vec<u32>,
+    /// Those of them whose smoke passed.
+    pub smoke_passed: Vec<u32>,
     /// The smoke stage is part of this run.
     pub smoke_in_chain: bool,
     /// The backend that was named for the chain.
