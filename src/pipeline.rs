@@ -149,7 +149,8 @@ fn run_jobs(ctx: &Context, jobs: &[Job], keep_going: bool, mut chain: stages::Ch
         }
         if stage == StageId::Smoke {
             chain.smoke_ran.extend(outcome.items().iter().filter_map(|item| item.project));
-            let failed = |id: u32| outcome.items().iter().any(|item| item.project == Some(id) && item.status.is_failure());
+            let failed =
+                |id: u32| outcome.items().iter().any(|item| item.project == Some(id) && item.status.is_failure());
             chain.smoke_passed = chain.smoke_ran.iter().copied().filter(|id| !failed(*id)).collect();
         }
         report.stages.push(StageRun { stage, outcome, duration: began.elapsed() });

@@ -205,3 +205,33 @@ fn failed_requests_fail_the_experiment_and_an_arm_without_answers_ends_it() {
     let rules: Vec<&str> = findings.iter().filter_map(|finding| finding["rule"].as_str()).collect();
     assert!(rules.contains(&"experiment/requests-failed") && rules.contains(&"experiment/few-repeats"), "{rules:?}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_chain_measures_the_enlarged_workload_before_it_concludes() {
+    let folder = on_truth("", ", '--ttft-ms', '5', '--itl-ms', '1'");
+    let settings = folder.path().join("verify.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, format!("{text}[bench]\nrequests = 4\nprobe_count = 5\n[smoke]\nmodel = 'truth-model'\n"))
+        .unwrap();
+    let workloads = folder.path().join("benchmarks/workloads");
+    fs::create_dir_all(&workloads).unwrap();
+    let workload = project("fixtures/course/benchmarks/workloads/mixed_lengths.jsonl");
+    fs::copy(workload, workloads.join("mixed_lengths.jsonl")).unwrap();
+    let mut command = verify(folder.path());
+    command.args(["all", "--only", "smoke,schema,conclude", "--project", "70", "--backend", "truth"]);
+    let (code, shown) = report(command);
+    assert_eq!(code, 0, "{shown:#}");
+    let results = folder.path().join("benchmarks/results");
+    for (name, role) in [("70_scheduler.bench.json", "candidate"), ("70_scheduler.bench.baseline.json", "baseline")] {
+        let result: Value = serde_json::from_str(&fs::read_to_string(results.join(name)).expect(name)).unwrap();
+        let result = &result["normalized_result"];
+        assert_eq!((&result["evidence_level"], &result["role"]), (&"real_benchmark".into(), &role.into()), "{name}");
+        assert_eq!((&result["config"]["repeats"], &result["quality"]["probes"]), (&3.into(), &5.into()), "{name}");
+    }
+    let stages = shown["stages"].as_array().unwrap();
+    let items = stages[2]["items"].as_array().unwrap();
+    assert_eq!(items[0]["path"], "benchmarks/results/70_scheduler.bench.json");
+    assert!(folder.path().join(".verify/bench/70_scheduler/experiment.json").exists());
+    verify(folder.path()).args(["schema", "benchmarks/results"]).assert().success();
+}
