@@ -599,7 +599,13 @@ pub(crate) struct ArmWish {
 }
 
 /// Plans the server of one arm of an experiment.
-pub(crate) fn of_experiment(ctx: &Context, named: &Named, wish: ArmWish, choice: &BackendChoice, phase: &Phase) -> Planned {
+pub(crate) fn of_experiment(
+    ctx: &Context,
+    named: &Named,
+    wish: ArmWish,
+    choice: &BackendChoice,
+    phase: &Phase,
+) -> Planned {
     let at = Location::file(ctx.repo_path(&wish.result));
     let key = api_key(&wish.api_key_env, &at)?;
     let mut notes = Vec::new();

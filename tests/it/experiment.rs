@@ -62,7 +62,7 @@ fn on_truth(experiment: &str, flags: &str) -> TempDir {
     let folder = folder(experiment);
     let program = truth_server().display().to_string();
     let settings = format!(
-        "[[backend]]\nname = 'truth'\nprogram = '{program}'\nserved_model = 'truth-model'\n\
+        "[[backend]]\nname = 'truth'\nprogram = '{program}'\nserved_\
          args = ['--port', '{{port}}', '--life-s', '120'{flags}]\n\
          [backend.features]\nprefix_cache_off = []\n[backend.counters]\ngenerated_tokens = 'vllm:generation_tokens_total'\n"
     );
@@ -76,7 +76,7 @@ fn record(folder: &Path) -> ExperimentRecord {
 }
 
 #[cfg(target_os = "linux")]
-const SLOWER: &str = "backend = 'truth'\nmodel = 'truth-model'\nprobes = 'none'\nrequests = 4\nprompt_words = 8\nmax_tokens = 3\n\
+const SLOWER: &str = "backend = 'truth'\nprobes = 'none'\nrequests = 4\nprompt_words = 8\nmax_tokens = 3\n\
     [vary]\nvariable = 'scheduler'\n[[vary.arm]]\nname = 'fast'\nargs = ['--ttft-ms', '30', '--itl-ms', '5']\n\
     [[vary.arm]]\nname = 'slow'\nargs = ['--ttft-ms', '150', '--itl-ms', '5']\n";
 
@@ -162,7 +162,7 @@ fn a_killed_experiment_goes_on_and_a_changed_one_does_not() {
 #[cfg(target_os = "linux")]
 #[test]
 fn one_changed_character_of_an_amount_rejects_an_arm() {
-    let experiment = "backend = 'truth'\nmodel = 'truth-model'\nprobes = 'probes.toml'\nrequests = 2\nprompt_words = 8\nmax_tokens = 2\n\
+    let experiment = "backend = 'truth'\nprobes = 'probes.toml'\nrequests = 2\nprompt_words = 8\nmax_tokens = 2\n\
         [vary]\nvariable = 'scheduler'\n[[vary.arm]]\nname = 'right'\nargs = ['--answers', 'right.jsonl']\n\
         [[vary.arm]]\nname = 'wrong'\nargs = ['--answers', 'wrong.jsonl']\n";
     let folder = on_truth(experiment, ", '--ttft-ms', '5', '--itl-ms', '1'");
@@ -194,7 +194,7 @@ fn one_changed_character_of_an_amount_rejects_an_arm() {
 #[cfg(target_os = "linux")]
 #[test]
 fn failed_requests_fail_the_experiment_and_an_arm_without_answers_ends_it() {
-    let experiment = "backend = 'truth'\nmodel = 'truth-model'\nprobes = 'none'\nrequests = 4\nprompt_words = 8\nmax_tokens = 2\nrepeats = 1\n\
+    let experiment = "backend = 'truth'\nprobes = 'none'\nrequests = 4\nprompt_words = 8\nmax_tokens = 2\nrepeats = 1\n\
         [vary]\nvariable = 'scheduler'\n[[vary.arm]]\nname = 'a'\n[[vary.arm]]\nname = 'b'\nargs = ['--fault', 'status:500@every=2']\n";
     let folder = on_truth(experiment, ", '--ttft-ms', '5', '--itl-ms', '1'");
     let mut command = verify(folder.path());
@@ -212,8 +212,7 @@ fn the_chain_measures_the_enlarged_workload_before_it_concludes() {
     let folder = on_truth("", ", '--ttft-ms', '5', '--itl-ms', '1'");
     let settings = folder.path().join("verify.toml");
     let text = fs::read_to_string(&settings).unwrap();
-    fs::write(&settings, format!("{text}[bench]\nrequests = 4\nprobe_count = 5\n[smoke]\nmodel = 'truth-model'\n"))
-        .unwrap();
+    fs::write(&settings, format!("{text}[bench]\nrequests = 4\nprobe_count = 5\n")).unwrap();
     let workloads = folder.path().join("benchmarks/workloads");
     fs::create_dir_all(&workloads).unwrap();
     let workload = project("fixtures/course/benchmarks/workloads/mixed_lengths.jsonl");
