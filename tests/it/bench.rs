@@ -377,7 +377,12 @@ fn round_traces() -> Vec<verify::client::RequestTrace> {
         sent: ms(index * 10),
         first_event: Some(ms(index * 10 + 100)),
         chunks: (0..4)
-            .map(|token| Chunk { at: ms(index * 10 + 100 + 20 * token), visible: true, tokens_so_far: None, damaged: false })
+            .map(|token| Chunk {
+                at: ms(index * 10 + 100 + 20 * token),
+                visible: true,
+                tokens_so_far: None,
+                damaged: false,
+            })
             .collect(),
         end: ms(index * 10 + 165),
         done: true,
@@ -418,7 +423,12 @@ fn what_people_see(#[case] name: &str, #[case] lang: verify::model::Lang) {
     let report = BenchReport::of(at, load, "ttft:200".parse().ok(), &traces, &readings);
     let findings = verify::bench::notes::findings(&report, &traces, &readings, 0.0);
     let options = verify::render::HumanOptions { root: Path::new("."), lang, color: false, width: 100, quiet: false };
-    let text =
-        verify::render::bench::human(&report, &findings, verify::model::Status::Fail, Duration::from_millis(300), options);
+    let text = verify::render::bench::human(
+        &report,
+        &findings,
+        verify::model::Status::Fail,
+        Duration::from_millis(300),
+        options,
+    );
     insta::assert_snapshot!(format!("bench-{name}"), text);
 }

@@ -62,7 +62,7 @@ fn on_truth(experiment: &str, flags: &str) -> TempDir {
     let folder = folder(experiment);
     let program = truth_server().display().to_string();
     let settings = format!(
-        "[[backend]]\nname = 'truth'\nprogram = '{program}'\nserved_\
+        "[[backend]]\nname = 'truth'\nprogram = '{program}'\nserved_model = 'truth-model'\n\
          args = ['--port', '{{port}}', '--life-s', '120'{flags}]\n\
          [backend.features]\nprefix_cache_off = []\n[backend.counters]\ngenerated_tokens = 'vllm:generation_tokens_total'\n"
     );
