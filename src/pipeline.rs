@@ -78,7 +78,13 @@ pub fn run_chain(ctx: &Context, args: &AllArgs) -> Result<RunReport, RunError> {
         // A backend that does not exist is known before a minute of answers has run.
         stages::smoke::check(ctx, &args.backend)?;
     }
-    let chain = stages::Chain { in_chain: true, require_results: args.require_results, ..stages::Chain::default() };
+    let chain = stages::Chain {
+        in_chain: true,
+        require_results: args.require_results,
+        smoke_in_chain: jobs.iter().any(|job| job.stage() == StageId::Smoke),
+        backend: args.backend.clone(),
+        ..stages::Chain::default()
+    };
     run_jobs(ctx, &jobs, args.keep_going, chain)
 }
 
@@ -143,6 +149,9 @@ fn run_jobs(ctx: &Context, jobs: &[Job], keep_going: bool, mut chain: stages::Ch
         }
         if stage == StageId::Smoke {
             chain.smoke_ran.extend(outcome.items().iter().filter_map(|item| item.project));
+            let failed =
+                |id: u32| outcome.items().iter().any(|item| item.project == Some(id) && item.status.is_failure());
+            chain.smoke_passed = chain.smoke_ran.iter().copied().filter(|id| !failed(*id)).collect();
         }
         report.stages.push(StageRun { stage, outcome, duration: began.elapsed() });
     }

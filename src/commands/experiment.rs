@@ -4,7 +4,7 @@
 use crate::Screen;
 use crate::backend::plan::{self, Named};
 use crate::bench::experiment::engine;
-use crate::bench::experiment::setup::{self, Experiment, SetupFault};
+use crate::bench::experiment::setup::{self, Experiment, Making};
 use crate::bench::experiment::spec::{CacheSpec, ExperimentSpec, Variable};
 use crate::bench::experiment::store::Store;
 use crate::bench::experiment::verdict::{self, Concluded};
@@ -44,10 +44,18 @@ pub(crate) fn run(file: &Path, args: &ExperimentArgs, cli: &Cli, screen: &Screen
     if let Some(missing) = not_offered(&ctx, &spec, &named, &folder) {
         return show(&ctx, cli, screen, None, vec![missing], began);
     }
-    let set_up = setup::of_spec(&ctx, &spec, variable, &named, probes, &folder, args.offline, &phase);
-    let experiment = match set_up {
+    let making = Making {
+        ctx: &ctx,
+        spec: &spec,
+        variable,
+        named: &named,
+        folder: &folder,
+        offline: args.offline,
+        phase: &phase,
+    };
+    let experiment = match setup::of_spec(making, probes) {
         Ok(experiment) => experiment,
-        Err(SetupFault::Missing(finding)) => return show(&ctx, cli, screen, None, vec![*finding], began),
+        Err(missing) => return show(&ctx, cli, screen, None, vec![*missing], began),
     };
     let store = open(&experiment, args)?;
     let concluded = measure(&ctx, &experiment, store, &phase)?;

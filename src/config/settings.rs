@@ -4,6 +4,8 @@
 use super::check;
 use crate::backend::BackendProfile;
 use crate::backend::model::ModelSource;
+use crate::bench::experiment::record::Goodput;
+use crate::bench::experiment::spec::{DecisionSpec, QualitySpec};
 use crate::stages::answers::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,8 @@ pub struct Settings {
     pub schema: SchemaSettings,
     /// Thresholds of `verify conclude`.
     pub conclude: ConcludeSettings,
+    /// The enlarged workload that `conclude` measures in the chain.
+    pub bench: BenchSettings,
     /// Sections of the course that measure something, one table each.
     pub project: Vec<Project>,
     /// Backends: the built-in ones changed, or new ones.
@@ -334,6 +338,43 @@ impl Default for ConcludeSettings {
             p99_warn_samples: 299,
             output_length_tolerance: 0.05,
             min_scheduler_concurrency: 4,
+        }
+    }
+}
+
+/// The enlarged workload that `conclude` measures in the chain, when a backend is named.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchSettings {
+    /// Measured passes per arm; 0: nothing is measured.
+    #[serde(deserialize_with = "check::at_a_time_or_auto")]
+    pub repeats: u32,
+    /// Requests of one pass; 0: as many as `conclude.min_samples` wants of all passes.
+    #[serde(deserialize_with = "check::amount")]
+    pub requests: u32,
+    /// Probes of quality: `builtin`, `builtin-en`, `builtin-zh`, `none`, or a TOML file.
+    pub probes: String,
+    /// Probes that are asked, spread over the set; 0: all of them.
+    #[serde(deserialize_with = "check::amount")]
+    pub probe_count: u32,
+    /// What a request has to keep to count as good.
+    pub goodput: Goodput,
+    /// What quality has to keep; without a floor nothing is accepted.
+    pub quality: QualitySpec,
+    /// What a candidate has to reach to be accepted.
+    pub decision: DecisionSpec,
+}
+
+impl Default for BenchSettings {
+    fn default() -> Self {
+        BenchSettings {
+            repeats: 3,
+            requests: 0,
+            probes: "builtin".to_owned(),
+            probe_count: 6,
+            goodput: Goodput::default(),
+            quality: QualitySpec::default(),
+            decision: DecisionSpec::default(),
         }
     }
 }

@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// A fault of usage: nothing was checked.
-pub fn run(ctx: &Context, args: &ConcludeArgs, _chain: &Chain) -> Result<Outcome, RunError> {
+pub fn run(ctx: &Context, args: &ConcludeArgs, chain: &Chain) -> Result<Outcome, RunError> {
     if let Some(given) = &args.baseline {
         files::no_device(given, &ctx.at_cwd(given))?;
     }
+    let measured = if chain.in_chain { super::enlarged::run(ctx, chain)? } else { Vec::new() };
     let pairs = match args.files.as_slice() {
         [] => of_projects(ctx, args),
         named => files::named(ctx, named)?
@@ -31,14 +32,14 @@ pub fn run(ctx: &Context, args: &ConcludeArgs, _chain: &Chain) -> Result<Outcome
             .map(|file| Pair { baseline: baseline_of(ctx, args, &file.path), path: file.path, named: file.named })
             .collect(),
     };
-    if !pairs.iter().any(|pair| pair.named || pair.path.exists()) {
+    if measured.is_empty() && !pairs.iter().any(|pair| pair.named || pair.path.exists()) {
         return Ok(Outcome::skipped(Localized::both(
             "there is no result to conclude from: nothing was measured",
             "没有可供下结论的结果：尚未测量",
         )));
     }
     let mut items = Vec::new();
-    let mut findings = Vec::new();
+    let mut findings = measured;
     for pair in &pairs {
         if ctx.cancel.is_set() {
             break;
@@ -76,9 +77,9 @@ fn baseline_of(ctx: &Context, args: &ConcludeArgs, path: &Path) -> Option<PathBu
         return Some(files::lexical(&ctx.at_cwd(given)));
     }
     let name = path.file_name()?.to_string_lossy().into_owned();
-    let bench = name
-        .strip_suffix(".bench.json")
-        .map(|stem| [format!("{stem}.baseline.bench.json"), format!("{stem}.baseline.json")].to_vec());
+    let bench = name.strip_suffix(".bench.json").map(|stem| {
+        ["bench.baseline", "baseline.bench", "baseline"].map(|kind| format!("{stem}.{kind}.json")).to_vec()
+    });
     let names = bench.or_else(|| Some(vec![format!("{}.baseline.json", name.strip_suffix(".json")?)]))?;
     names.into_iter().map(|name| path.with_file_name(name)).find(|path| path.is_file())
 }

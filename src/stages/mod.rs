@@ -2,6 +2,7 @@
 
 pub mod answers;
 pub mod conclude;
+mod enlarged;
 pub mod links;
 pub mod schema;
 pub mod smoke;
@@ -16,4 +17,10 @@ pub struct Chain {
     pub require_results: bool,
     /// Projects whose smoke ran in this run.
     pub smoke_ran: Vec<u32>,
+    /// Those of them whose smoke passed.
+    pub smoke_passed: Vec<u32>,
+    /// The smoke stage is part of this run.
+    pub smoke_in_chain: bool,
+    /// The backend that was named for the chain.
+    pub backend: crate::cli::BackendChoice,
 }

@@ -74,6 +74,12 @@ struct Judged {
     findings: Vec<Finding>,
 }
 
+/// Gates one file that was just written, as the stage does.
+pub(super) fn gate_file(ctx: &Context, path: &Path) -> Vec<Finding> {
+    let file = Candidate { path: path.to_path_buf(), named: true };
+    judge_file(ctx, &file, ctx.settings.schema.level).findings
+}
+
 fn judge_file(ctx: &Context, file: &Candidate, level: SchemaLevel) -> Judged {
     let path = ctx.repo_path(&file.path);
     if ctx.excludes.matches(&path) {

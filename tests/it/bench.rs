@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The truth server, built once per test run and kept in the build folder.
-fn truth_server() -> &'static Path {
+pub fn truth_server() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let source = project("benchmarks/truth_server");

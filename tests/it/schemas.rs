@@ -6,13 +6,19 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use verify::bench::experiment::record::ExperimentRecord;
+use verify::bench::experiment::spec::ExperimentSpec;
 use verify::config::{self, Settings};
+use verify::quality::ProbeFile;
 use verify::render::v1::Report;
 
 /// Every published schema: its file name below `schemas/`, and what generates it.
 fn published() -> Vec<(&'static str, Value)> {
     vec![
+        ("experiment-toml.schema.json", user_schema::<ExperimentSpec>("EXPERIMENT.toml")),
         ("inference-benchmark-v1.schema.json", verify::results::v1::json_schema().to_value()),
+        ("probes-toml.schema.json", user_schema::<ProbeFile>("probes.toml")),
+        ("verify-experiment-v1.schema.json", experiment_schema()),
         ("verify-report-v1.schema.json", report_schema()),
         ("verify-toml.schema.json", settings_schema()),
     ]
@@ -22,6 +28,19 @@ fn published() -> Vec<(&'static str, Value)> {
 fn report_schema() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<Report>().to_value()
+}
+
+/// What the program writes of an experiment.
+fn experiment_schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<ExperimentRecord>().to_value()
+}
+
+/// A file that a user writes: nothing unknown is taken.
+fn user_schema<T: schemars::JsonSchema>(title: &str) -> Value {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
+    schema["title"] = json!(title);
+    schema
 }
 
 /// What a user may write: nothing is required, nothing unknown is taken.

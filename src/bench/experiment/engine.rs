@@ -8,6 +8,7 @@ use super::setup::{Arm, Experiment};
 use super::store::{Extras, Store};
 use super::{figures, record};
 use crate::backend::doctor;
+use crate::backend::machine::Activity;
 use crate::backend::plan::Server;
 use crate::backend::ready::ColdStart;
 use crate::backend::session::{self, Fault, Session};
@@ -18,6 +19,7 @@ use crate::bench::plan::{constant_arrivals, poisson_arrivals};
 use crate::client::{Asked, ChatRequest, RequestTrace, Run};
 use crate::course::Context;
 use crate::model::{Finding, Location};
+use crate::process::Guarded;
 use crate::quality::{self, Moment};
 use crate::rules::experiment as rules;
 use crate::term::Phase;
@@ -63,7 +65,7 @@ pub(crate) async fn run(ctx: &Context, experiment: &Experiment, store: &mut Stor
         .enumerate()
         .filter(|(_, slot)| !store.has(&experiment.arms[slot.arm].name, slot.repeat))
         .collect();
-    if experiment.calibrate && !to_come.is_empty() {
+    if !to_come.is_empty() {
         ended.client_errors = check_client(experiment, phase).await;
     }
     for (number, block) in blocks(experiment, &to_come).into_iter().enumerate() {
@@ -250,6 +252,8 @@ impl Runner<'_> {
         let before = session.counters().await.counters;
         let load_before = doctor::load().map(|load| load[0]);
         let started_at = jiff::Timestamp::now().to_string();
+        let activity = || session.server.and_then(Guarded::guardian_pid).and_then(Activity::read);
+        let active_before = activity();
         let beginning = Beginning::read();
         let run = self.run_of(session, arm);
         let began = run.epoch;
@@ -272,6 +276,7 @@ impl Runner<'_> {
         };
         let client = beginning.client();
         let gpu = beginning.gpu(session.server.is_some());
+        let others = activity().zip(active_before).and_then(|(after, before)| after.since(&before));
         let after = session.counters().await.counters;
         let (duration_s, time) = figures::pass_time(&traces, self.experiment.manifest.goodput);
         if let Some(sample) = samples.last_mut() {
@@ -297,6 +302,7 @@ impl Runner<'_> {
                 error_e2e_ms: errors.e2e_ms,
                 ..client
             },
+            others_cpu_share: others.map(|found| found.taken()),
             load_average: [load_before, doctor::load().map(|load| load[0])],
         };
         let kept = self.store.keep_pass(pass, &traces);

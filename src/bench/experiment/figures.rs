@@ -303,6 +303,7 @@ mod tests {
             memory: MemorySeries::default(),
             gpu: None,
             client: super::super::record::ClientRecord::default(),
+            others_cpu_share: None,
             load_average: [None, None],
         }
     }

@@ -468,6 +468,9 @@ pub struct PassRecord {
     pub gpu: Option<GpuRecord>,
     /// What the client itself needed.
     pub client: ClientRecord,
+    /// Largest share of the processors' time that other programs or other machines on the
+    /// same host took meanwhile, 0 to 1; `null` where the system does not tell.
+    pub others_cpu_share: Option<f64>,
     /// Load averages of the machine over one minute, before and after.
     pub load_average: [Option<f64>; 2],
 }

@@ -156,6 +156,7 @@ fn metrics(arm: &ArmRecord, passes: &[PassRecord]) -> Metrics {
         successful_requests: Some(time.successful as f64 / count),
         failed_requests: Some(time.failed as f64 / count),
         duration_s: mean(&mine.iter().map(|pass| pass.duration_s).collect::<Vec<_>>()),
+        others_cpu_share: mine.iter().filter_map(|pass| pass.others_cpu_share).reduce(f64::max),
         output_tokens_mean: time.output_tokens_mean,
         estimated_output_tokens: Some(time.tokens_estimated),
         per_run: mine

@@ -39,8 +39,6 @@ pub(crate) struct Experiment {
     pub(crate) decision: DecisionSpec,
     /// The cost of an invalidation is measured on arms whose cache is on.
     pub(crate) cache_is_subject: bool,
-    /// Seconds that the client's own error is measured for are spent.
-    pub(crate) calibrate: bool,
 }
 
 /// One arm that can run.
@@ -89,45 +87,38 @@ pub(crate) struct Common {
     pub(crate) decision: DecisionSpec,
 }
 
-/// Why an experiment cannot be set up.
-pub(crate) enum SetupFault {
-    /// A backend, model, key or workload is not there: exit 1, as for a smoke run.
-    Missing(Box<Finding>),
+/// What a file is set up with.
+#[derive(Clone, Copy)]
+pub(crate) struct Making<'a> {
+    pub(crate) ctx: &'a Context,
+    pub(crate) spec: &'a ExperimentSpec,
+    pub(crate) variable: Variable,
+    pub(crate) named: &'a Named,
+    /// Folder of the experiment.
+    pub(crate) folder: &'a Path,
+    /// Nothing is installed or downloaded.
+    pub(crate) offline: bool,
+    pub(crate) phase: &'a Phase,
 }
 
-/// Sets up what a file describes.
-pub(crate) fn of_spec(
-    ctx: &Context,
-    spec: &ExperimentSpec,
-    variable: Variable,
-    named: &Named,
-    probes: Option<ProbeSet>,
-    folder: &Path,
-    offline: bool,
-    phase: &Phase,
-) -> Result<Experiment, SetupFault> {
-    let arms = spec
-        .vary
-        .arm
-        .iter()
-        .enumerate()
-        .map(|(index, arm)| arm_of_spec(ctx, spec, variable, named, arm, index, folder, offline, phase))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|finding| SetupFault::Missing(Box::new(finding)))?;
-    Ok(freeze(
-        Common {
-            name: spec.name.clone(),
-            variable: variable.name().to_owned(),
-            repeats: spec.repeats,
-            seed: spec.seed,
-            goodput: spec.goodput,
-            probes,
-            folder: folder.to_path_buf(),
-            quality: spec.quality.clone(),
-            decision: spec.decision.clone(),
-        },
-        arms,
-    ))
+/// Sets up what a file describes. The error says which backend, model, key or workload
+/// is not there.
+pub(crate) fn of_spec(making: Making<'_>, probes: Option<ProbeSet>) -> Result<Experiment, Box<Finding>> {
+    let spec = making.spec;
+    let arms = spec.vary.arm.iter().enumerate().map(|(index, arm)| arm_of_spec(making, arm, index));
+    let arms = arms.collect::<Result<Vec<_>, _>>().map_err(Box::new)?;
+    let common = Common {
+        name: spec.name.clone(),
+        variable: making.variable.name().to_owned(),
+        repeats: spec.repeats,
+        seed: spec.seed,
+        goodput: spec.goodput,
+        probes,
+        folder: making.folder.to_path_buf(),
+        quality: spec.quality.clone(),
+        decision: spec.decision.clone(),
+    };
+    Ok(freeze(common, arms))
 }
 
 /// Requests that the server works on at a time: the same for every arm, unless that is
@@ -155,21 +146,8 @@ fn features(spec: &ExperimentSpec, arm: &ArmSpec) -> Vec<String> {
     features
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of one decision; a struct for one call would only rename them"
-)]
-fn arm_of_spec(
-    ctx: &Context,
-    spec: &ExperimentSpec,
-    variable: Variable,
-    named: &Named,
-    arm: &ArmSpec,
-    index: usize,
-    folder: &Path,
-    offline: bool,
-    phase: &Phase,
-) -> Result<ArmParts, Finding> {
+fn arm_of_spec(making: Making<'_>, arm: &ArmSpec, index: usize) -> Result<ArmParts, Finding> {
+    let Making { ctx, spec, variable, named, folder, offline, phase } = making;
     let max_tokens = arm.max_tokens.unwrap_or(spec.max_tokens);
     let words = arm.prompt_words.unwrap_or(spec.prompt_words);
     let file = arm.workload.clone().unwrap_or_else(|| spec.workload.clone());
@@ -325,7 +303,6 @@ pub(crate) fn freeze(common: Common, parts: Vec<ArmParts>) -> Experiment {
         quality: common.quality,
         decision: common.decision,
         cache_is_subject,
-        calibrate: true,
     }
 }
 
