@@ -191,9 +191,11 @@ def measure(client, arguments, concurrency, count, options, tokens=TOKENS):
             code = process.wait(timeout=400)
             watch.over.set()
             watch.join()
-        finally:
-            truth = server.stop()
+        except BaseException:
+            server.process.kill()
+            raise
         try:
+            truth = server.stop()
             figures = read()
         except Exception as fault:  # a peer whose report has another form says so
             tail = (folder / "err").read_text()[-800:] or (folder / "out").read_text()[-800:]
@@ -244,10 +246,33 @@ def pool(arguments, url, concurrency, count, tokens, folder):
     return command, lambda: json.loads((folder / "out").read_text())
 
 
+MAKE_TOKENIZER = """
+import sys
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+words = [f"w{i}" for i in range(500)] + [chr(c) for c in range(33, 127)]
+model = models.WordLevel({word: i for i, word in enumerate(["<unk>", "<s>", "</s>", *words])}, unk_token="<unk>")
+tokenizer = Tokenizer(model)
+tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+PreTrainedTokenizerFast(
+    tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
+).save_pretrained(sys.argv[1])
+"""
+
+
+def tokenizer(arguments):
+    """A tokenizer of our own for AIPerf, which needs one even when the server counts."""
+    if not arguments.tokenizer:
+        arguments.tokenizer = tempfile.mkdtemp(prefix="bench-tokenizer-")
+        python = pathlib.Path(arguments.aiperf).parent / "python"
+        subprocess.run([python, "-c", MAKE_TOKENIZER, arguments.tokenizer], check=True, stderr=subprocess.DEVNULL)
+    return arguments.tokenizer
+
+
 def aiperf(arguments, url, concurrency, count, tokens, folder):
     command = [
         arguments.aiperf, "profile", "--model", "truth-model", "--url", url, "--endpoint-type", "chat", "--streaming",
-        "--concurrency", concurrency, "--request-count", count, "--tokenizer", arguments.tokenizer,
+        "--concurrency", concurrency, "--request-count", count, "--tokenizer", tokenizer(arguments),
         "--use-server-token-count", "--synthetic-input-tokens-mean", 16, "--output-tokens-mean", tokens,
         "--ui", "none", "--artifact-dir", folder / "artifacts",
     ]
@@ -378,7 +403,7 @@ def main():
     parser.add_argument("--aiperf")
     parser.add_argument("--guidellm")
     parser.add_argument("--install", metavar="FOLDER")
-    parser.add_argument("--tokenizer", default="builtin", help="tokenizer of AIPerf")
+    parser.add_argument("--tokenizer", help="tokenizer of AIPerf; none: a small one of our own")
     parser.add_argument("--concurrency", default="1,16,64,256")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of verify; the peers run once")
     parser.add_argument("--server-options", default="--rt" if os.geteuid() == 0 else "")
