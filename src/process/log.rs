@@ -48,16 +48,23 @@ impl Redactor {
     }
 
     pub(crate) fn clean_bytes(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut out = bytes.to_vec();
-        for secret in &self.0 {
-            // What was put in is not looked at again: a secret may be a part of it.
-            let mut from = 0;
-            while let Some(at) = memchr::memmem::find(&out[from..], secret).map(|at| from + at) {
-                out.splice(at..at + secret.len(), *INSTEAD);
-                from = at + INSTEAD.len();
-            }
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut rest = bytes;
+        // One pass, so that what is put in is not looked at again: a secret may be a part
+        // of it. Of two that begin at one place the longer comes first in the list.
+        while let Some((at, length)) = self.first_in(rest) {
+            out.extend_from_slice(&rest[..at]);
+            out.extend_from_slice(INSTEAD);
+            rest = &rest[at + length..];
         }
+        out.extend_from_slice(rest);
         out
+    }
+
+    /// Place and length of the first secret.
+    fn first_in(&self, bytes: &[u8]) -> Option<(usize, usize)> {
+        let found = self.0.iter().filter_map(|secret| Some((memchr::memmem::find(bytes, secret)?, secret.len())));
+        found.min_by_key(|(at, length)| (*at, std::cmp::Reverse(*length)))
     }
 
     /// Whether some text has to be replaced.

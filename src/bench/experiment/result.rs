@@ -170,7 +170,6 @@ fn metrics(arm: &ArmRecord, passes: &[PassRecord]) -> Metrics {
                 failed_requests: Some(pass.time.failed),
             })
             .collect(),
-        ..Metrics::default()
     }
 }
 

@@ -495,7 +495,8 @@ impl ExperimentSpec {
 /// Whether arms set only what belongs to the declared variable.
 fn one_variable(variable: Variable, arms: &[ArmSpec]) -> Result<(), SpecFault> {
     for arm in arms {
-        for key in arm.overrides().into_keys().filter(|key| !variable.keys().contains(key)) {
+        let undeclared = arm.overrides().into_keys().find(|key| !variable.keys().contains(key));
+        if let Some(key) = undeclared {
             let other = Variable::of_key(key).map_or(key, Variable::name);
             let declared = variable.name();
             return Err(fault(
