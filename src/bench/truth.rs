@@ -97,7 +97,9 @@ async fn converse(mut stream: TcpStream, schedule: Schedule, epoch: Instant, log
     loop {
         let Some((arrived, name)) = next_request(&stream, &mut buffer, epoch).await? else { return Ok(()) };
         let truth = answer(&mut stream, schedule, epoch, arrived).await?;
+        // Before the end goes out: who has seen it may ask for the truth at once.
         log.lock().unwrap_or_else(PoisonError::into_inner).insert(name, truth);
+        finish(&mut stream, schedule.tokens).await?;
     }
 }
 
@@ -148,6 +150,7 @@ const TOKEN: &str = "data: {\"id\":\"chatcmpl-calibration-0000000000000000\",\"o
                      \"created\":1700000000,\"model\":\"calibration\",\"choices\":[{\"index\":0,\"delta\":\
                      {\"content\":\" tok\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n";
 
+/// Sends the tokens of an answer at their times.
 async fn answer(stream: &mut TcpStream, schedule: Schedule, epoch: Instant, arrived: Duration) -> io::Result<Truth> {
     stream.write_all(HEAD).await?;
     let event = chunk(TOKEN);
@@ -158,15 +161,18 @@ async fn answer(stream: &mut TcpStream, schedule: Schedule, epoch: Instant, arri
         truth.written.push(epoch.elapsed());
         stream.write_all(&event).await?;
     }
-    let tokens = schedule.tokens;
+    Ok(truth)
+}
+
+/// Ends an answer.
+async fn finish(stream: &mut TcpStream, tokens: u32) -> io::Result<()> {
     let end = format!(
         "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
          data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":{tokens}}}}}\n\ndata: [DONE]\n\n"
     );
     let mut last = chunk(&end);
     last.extend_from_slice(b"0\r\n\r\n");
-    stream.write_all(&last).await?;
-    Ok(truth)
+    stream.write_all(&last).await
 }
 
 fn chunk(text: &str) -> Vec<u8> {

@@ -19,7 +19,7 @@ fn settings() -> Settings {
 }
 
 /// A scratch copy of a course without what a smoke run of a developer left there.
-fn clean_copy(folder: &str) -> tempfile::TempDir {
+pub(crate) fn clean_copy(folder: &str) -> tempfile::TempDir {
     let copy = scratch(&project(folder));
     let results = copy.path().join("benchmarks/results");
     let ignored = ignored_in(copy.path());

@@ -161,7 +161,7 @@ fn wild(text: &str, severity: Severity, line: u32) -> Finding {
 
 /// Runs over the broken course without a backend or an interpreter.
 fn broken(format: Format) -> String {
-    let folder = scratch(&project("fixtures/course-broken"));
+    let folder = crate::course::clean_copy("fixtures/course-broken");
     let out = folder.path().join("report.out");
     let target = format!("{}={}", format.name(), out.display());
     let mut command = verify(folder.path());

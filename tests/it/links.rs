@@ -156,12 +156,12 @@ fn a_named_path_that_holds_nothing_to_check_is_a_fault_of_usage() {
         ("drafts/b.md", "# B\n"),
         ("verify.toml", "[course]\nexclude = [\"drafts/*.md\"]\n"),
     ]);
-    let refused = |path: &str, words: &'static str| {
-        let run = verify(folder.path()).args(["links", "a.md", path]).assert();
+    let refused = |paths: &[&str], words: &'static str| {
+        let run = verify(folder.path()).arg("links").args(paths).assert();
         run.code(2).stderr(predicates::str::contains(words));
     };
-    refused("tools", "tools holds no Markdown file and no notebook");
-    refused("tools/a.py", "tools/a.py is neither a Markdown file nor a notebook");
+    refused(&["a.md", "tools"], "tools holds no Markdown file and no notebook");
+    refused(&["tools/a.py"], "tools/a.py is neither a Markdown file nor a notebook");
     assert_eq!(
         found(folder.path(), &["drafts"]),
         ["run/excluded drafts:null:null remove it from `course.exclude` to have it checked"]

@@ -197,7 +197,8 @@ fn what_is_no_result_is_never_concluded_on() {
     for file in
         ["07_raw_all_requests_failed.json", "08_failure_record_backend_start.json", "13_manifest_69_prefix_cache.json"]
     {
-        let mut command = verify(&project("fixtures/legacy-results"));
+        let folder = scratch(&project("fixtures/legacy-results"));
+        let mut command = verify(folder.path());
         command.args(["conclude", file]);
         let (code, report) = report(command);
         assert_eq!(code, 1, "{file}");
@@ -257,9 +258,12 @@ fn shown(folder: &Path, arguments: &[&str]) -> String {
 #[case("documented-smoke-accept", "zh")]
 #[case("68-smoke-tune", "en")]
 fn people_see_claim_ceiling_reasons_and_the_next_step(#[case] id: &str, #[case] lang: &str) {
-    let folder = project("fixtures/cases/policy").join(id);
-    let text =
-        shown(&folder, &["--lang", lang, "conclude", "input/candidate.json", "--baseline", "input/baseline.json"]);
+    // Outside the repository, whose own settings exclude the fixtures.
+    let folder = scratch(&project("fixtures/cases/policy").join(id));
+    let text = shown(
+        folder.path(),
+        &["--lang", lang, "conclude", "input/candidate.json", "--baseline", "input/baseline.json"],
+    );
     insta::with_settings!({ filters => vec![(r"\([\d.]+ m?s\)", "(TIME)")] }, {
         insta::assert_snapshot!(format!("conclude-{id}-{lang}"), text);
     });
