@@ -350,12 +350,12 @@ impl Runner<'_> {
         self.kept(session, kept)
     }
 
-    /// Sends the arm's own prompts until it is dropped, two in flight at least. Never ready.
+    /// Sends the arm's own prompts until it is dropped, as many in flight as in its passes. Never ready.
     async fn keep_busy(&self, session: &Session<'_>, arm: &Arm) {
         for round in 0.. {
             let requests = salted(arm, &arm.requests, SALT_APART + 50_000 + round * arm.requests.len(), SALT_APART);
             let run = self.run_of(session, arm);
-            load::closed_loop(&run, &requests, concurrency(arm).max(2), Arc::new(Unheard)).await;
+            load::closed_loop(&run, &requests, concurrency(arm), Arc::new(Unheard)).await;
             // A server that refuses at once must not be asked without a pause.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
