@@ -1,7 +1,7 @@
 //! Every format of a report: read by a parser or held against a schema that others wrote,
 //! and as people see it.
 
-use crate::support::{project, scratch, verify};
+use crate::support::{project, verify};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
