@@ -3,6 +3,7 @@
 use super::judge::Answers;
 use super::record::{AnswerRecord, Moment};
 use super::set::ProbeSet;
+use crate::bench::metrics::counted;
 use crate::client::{Asked, FaultKind, RequestTrace, Run};
 
 /// Asks every probe of a set, one after the other, and adds the answers. Token
@@ -29,11 +30,42 @@ fn refused(trace: &RequestTrace) -> bool {
 
 fn answer(trace: &RequestTrace, moment: Moment) -> AnswerRecord {
     let losses: Vec<f64> = trace.logprobs.iter().map(|logprob| -logprob).filter(|loss| loss.is_finite()).collect();
+    // llama.cpp gives none for tokens that a draft proposed: the mean over the others is
+    // the mean over the hard ones. The end of the text may be a token without one.
+    let generated = counted(trace).tokens;
+    let whole = !losses.is_empty() && losses.len() as u64 + 1 >= generated;
     AnswerRecord {
         moment,
         text: trace.succeeded().then(|| trace.text.clone()),
         fault: trace.fault.as_ref().map(|fault| format!("{}: {}", fault.name(), fault.message)),
-        log_loss: (!losses.is_empty() && trace.succeeded()).then(|| losses.iter().sum::<f64>() / losses.len() as f64),
+        log_loss: (whole && trace.succeeded()).then(|| losses.iter().sum::<f64>() / losses.len() as f64),
         tokens: losses.len() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Chunk, Usage};
+    use std::time::Duration;
+
+    fn trace(logprobs: usize, tokens: u64) -> RequestTrace {
+        let chunk = Chunk { at: Duration::from_millis(1), visible: true, tokens_so_far: None, damaged: false };
+        RequestTrace {
+            chunks: vec![chunk],
+            done: true,
+            max_tokens: 32,
+            usage: Some(Usage { prompt_tokens: None, completion_tokens: Some(tokens), cached_tokens: None }),
+            logprobs: vec![-0.5; logprobs],
+            ..RequestTrace::default()
+        }
+    }
+
+    #[test]
+    fn a_loss_over_some_of_the_tokens_is_none() {
+        assert_eq!(answer(&trace(15, 15), Moment::Before).log_loss, Some(0.5));
+        assert_eq!(answer(&trace(14, 15), Moment::Before).log_loss, Some(0.5), "the end of the text");
+        assert_eq!(answer(&trace(5, 15), Moment::Before).log_loss, None, "drafted tokens have none");
+        assert_eq!(answer(&trace(0, 15), Moment::Before).log_loss, None);
     }
 }

@@ -125,6 +125,15 @@ pub fn measured<'a>(passes: &'a [PassRecord], arm: &'a str) -> impl Iterator<Ite
     passes.iter().filter(move |pass| pass.arm == arm && pass.phase == PassPhase::Measured)
 }
 
+/// The starts of the servers that an arm was measured on: arms may share one.
+pub fn served<'a>(
+    passes: &'a [PassRecord],
+    starts: &'a [StartRecord],
+    arm: &'a str,
+) -> impl Iterator<Item = &'a StartRecord> {
+    starts.iter().filter(move |start| measured(passes, arm).any(|pass| pass.start == start.start))
+}
+
 /// The time columns of an arm.
 pub fn arm_time(passes: &[PassRecord], starts: &[StartRecord], arm: &str) -> ArmTime {
     let mine: Vec<&PassRecord> = measured(passes, arm).collect();
@@ -144,7 +153,7 @@ pub fn arm_time(passes: &[PassRecord], starts: &[StartRecord], arm: &str) -> Arm
         output_tokens_per_s: each("output_tokens_per_s"),
         requests_per_s: over(mine.iter().map(|pass| pass.time.requests_per_s)),
         goodput_per_s: over(mine.iter().map(|pass| pass.time.goodput_per_s)),
-        cold_start_ms: over(starts.iter().filter(|start| start.arm == arm).map(|start| start.first_answer_ms)),
+        cold_start_ms: over(served(passes, starts, arm).map(|start| start.first_answer_ms)),
         pooled,
         ttft_ms: pool(column(&|request| request.ttft_ms)),
         tpot_ms: pool(column(&|request| request.tpot_ms)),
@@ -203,9 +212,7 @@ impl MemoryFigures {
 /// The memory columns of an arm.
 pub fn arm_memory(passes: &[PassRecord], starts: &[StartRecord], arm: &str) -> ArmMemory {
     let mut memory = ArmMemory::default();
-    // Arms that share a server share its static memory.
-    let served: Vec<u32> = measured(passes, arm).map(|pass| pass.start).collect();
-    for start in starts.iter().filter(|start| served.contains(&start.start)) {
+    for start in served(passes, starts, arm) {
         memory.at_rest = memory.at_rest.max(start.static_memory);
     }
     for pass in measured(passes, arm) {

@@ -226,7 +226,7 @@ pub struct ArmRecord {
     pub name: String,
     /// Precision of the weights: as stated, else as the server says.
     pub precision: Option<String>,
-    /// Every start of its server.
+    /// Every start of the servers it was measured on; arms may share one.
     pub starts: Vec<StartRecord>,
     /// Time: median over the measured passes with their range.
     pub time: ArmTime,

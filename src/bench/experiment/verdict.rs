@@ -102,7 +102,7 @@ fn arm_record(arm: &ArmManifest, quality: Option<ArmQuality>, store: &Store) -> 
     ArmRecord {
         name: arm.name.clone(),
         precision: arm.precision.clone().or(extras.precision.clone()),
-        starts: store.starts.iter().filter(|start| start.arm == arm.name).cloned().collect(),
+        starts: figures::served(&store.passes, &store.starts, &arm.name).cloned().collect(),
         time,
         memory: figures::arm_memory(&store.passes, &store.starts, &arm.name),
         quality,
