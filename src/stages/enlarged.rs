@@ -35,14 +35,15 @@ pub(super) fn run(ctx: &Context, chain: &Chain) -> Result<Vec<Finding>, RunError
         return Ok(Vec::new());
     }
     let probes = probes(&ctx.settings.bench, ctx)?;
-    let phase = ctx.progress.start("conclude", projects.len() as u64);
     let mut findings = Vec::new();
     for project in projects {
         if ctx.cancel.is_set() {
             break;
         }
+        let arms = 1 + u64::from(project.baseline.is_some());
+        let phase = ctx.progress.start("conclude", arms * u64::from(ctx.settings.bench.repeats));
+        phase.say(&format!("project {}, enlarged workload", project.id));
         findings.extend(measure(ctx, project, &named, chain, probes.clone(), &phase));
-        phase.step(&format!("project {}", project.id));
     }
     Ok(findings)
 }
