@@ -166,7 +166,10 @@ fn interrupted(outcome: Outcome, signal: &str) -> Outcome {
         Outcome::Ran { summary, items, findings, .. } => (summary, items, findings),
         _ => (Summary::new(), Vec::new(), Vec::new()),
     };
-    findings.push(finding);
+    // The stage may have said it at the place where it was stopped.
+    if !findings.iter().any(|found| found.rule.id == finding.rule.id) {
+        findings.push(finding);
+    }
     Outcome::ran(1, summary, items, findings)
 }
 

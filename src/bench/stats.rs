@@ -1,5 +1,6 @@
 //! Figures of a sample that know how large it is.
 
+use crate::results::v1::Latency;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -151,6 +152,21 @@ pub fn with_failures(successes: &[f64], failed: usize, q: f64) -> Option<f64> {
     let above = (q * total.checked_sub(1)? as f64).ceil() as usize;
     sorted.resize(total, f64::INFINITY);
     (above < successes.len()).then(|| quantile(&sorted, q))
+}
+
+impl From<Distribution> for Latency {
+    fn from(known: Distribution) -> Self {
+        Latency {
+            n: Some(known.n as u64),
+            mean: Some(known.mean),
+            min: Some(known.min),
+            p50: Some(known.p50),
+            p90: known.p90,
+            p95: known.p95,
+            p99: known.p99,
+            max: Some(known.max),
+        }
+    }
 }
 
 /// Linear interpolation between order statistics of a sorted, non-empty sample.

@@ -117,7 +117,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Migrate historical results to inference-benchmark/v1; the original is never touched
     Normalize(NormalizeArgs),
-    /// Put a load on a running server and measure it
+    /// Put a load on a running server and measure it, or run an experiment
     Bench(Box<BenchArgs>),
     /// Measure this client's own error on this machine
     Calibrate(CalibrateArgs),

@@ -94,7 +94,7 @@ impl Guarded {
     /// # Errors
     /// The guardian or the program cannot be started.
     pub async fn start(launch: &LaunchSpec) -> io::Result<Self> {
-        let mut guardian = Command::new(std::env::current_exe()?)
+        let mut guardian = Command::new(super::this_program()?)
             .arg("__guard")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -18,6 +18,16 @@ pub use log::{Redactor, clean_log};
 pub use protocol::LaunchSpec;
 pub use sweeper::{MARK, Sweeper};
 
+/// This program, to be started once more. On Linux the file that runs, also when another
+/// was put in its place meanwhile.
+///
+/// # Errors
+/// The system does not tell.
+pub fn this_program() -> std::io::Result<std::path::PathBuf> {
+    let running = std::path::PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && running.exists() { Ok(running) } else { std::env::current_exe() }
+}
+
 /// Runs the guardian of one server: reads a launch from standard input, reports on
 /// standard output. Returns the exit code of the process.
 pub fn guard() -> u8 {

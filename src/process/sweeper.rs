@@ -29,7 +29,7 @@ impl Sweeper {
     /// # Errors
     /// It cannot be started.
     pub fn start(mark: &str, folder: &Path) -> io::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(super::this_program()?);
         command.arg("__sweep").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         #[cfg(unix)]
         {

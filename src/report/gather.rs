@@ -2,13 +2,14 @@
 
 use super::{Arm, Bar, Cell, Conclusion, Difference, MemoryLine, Said, Scope, Series, Source, Timeline, Value};
 use crate::bench::experiment::record::{
-    ArmConclusion, ArmManifest, ArmRecord, BothLanguages, Comparison, ComparisonVerdict, DistributionRecord,
-    ExperimentRecord, Manifest, MemoryFigures, OverPasses, PassPhase, PassRecord,
+    ArmConclusion, ArmManifest, ArmRecord, BothLanguages, Comparison, ComparisonVerdict, ExperimentRecord, Manifest,
+    MemoryFigures, OverPasses, PassPhase, PassRecord,
 };
 use crate::model::Localized;
 use crate::quality::{ArmQuality, Share};
 use crate::results::compare;
 use crate::results::evidence::{self, Facts, plain};
+use crate::results::v1::Latency;
 
 /// Requests of a timeline at most; more are no longer told apart.
 const MAX_BARS: usize = 48;
@@ -195,7 +196,7 @@ fn over(passes: OverPasses, why: impl FnOnce() -> Localized) -> Value {
 }
 
 /// A percentile over all passes, or why there is none.
-fn percentile(known: Option<&DistributionRecord>, of: fn(&DistributionRecord) -> Option<f64>, needed: u64) -> Value {
+fn percentile(known: Option<&Latency>, of: fn(&Latency) -> Option<f64>, needed: u64) -> Value {
     let Some(known) = known else {
         return Value::Missing(both(
             "the passes differ by more than 5 %, so their requests are not pooled",
@@ -204,8 +205,8 @@ fn percentile(known: Option<&DistributionRecord>, of: fn(&DistributionRecord) ->
     };
     figure(of(known), || {
         Localized::both(
-            format!("{} requests cannot carry it, {needed} are needed", known.n),
-            format!("{} 个请求不足以支撑，至少需要 {needed} 个", known.n),
+            format!("{} requests cannot carry it, {needed} are needed", known.n.unwrap_or(0)),
+            format!("{} 个请求不足以支撑，至少需要 {needed} 个", known.n.unwrap_or(0)),
         )
     })
 }

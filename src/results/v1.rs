@@ -285,6 +285,10 @@ pub struct Metrics {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub others_cpu_share: Option<f64>,
+    /// Whether the error of the measuring client itself kept its limits at this load;
+    /// `null`: not measured.
+    #[serde(default)]
+    pub client_within_limits: Option<bool>,
     /// One entry per measured pass.
     #[serde(default)]
     pub per_run: Vec<RunMetrics>,
@@ -315,7 +319,7 @@ pub struct RunMetrics {
 
 /// A distribution of latencies in milliseconds. A percentile that `n` does not carry
 /// is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Number of values.
     pub n: Option<u64>,
@@ -333,6 +337,12 @@ pub struct Latency {
     pub p99: Option<f64>,
     /// Largest value.
     pub max: Option<f64>,
+}
+
+/// The format of quantized weights by their precision; `none` for floating point.
+pub fn quantization_of(dtype: &str) -> &str {
+    let floating = ["f32", "f16", "bf16", "float32", "float16", "bfloat16", "all f32"].contains(&dtype);
+    if floating { "none" } else { dtype }
 }
 
 /// What was probed and how it came out.

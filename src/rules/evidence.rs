@@ -44,6 +44,12 @@ super::rules! {
         why: "What strangers take from the cores differs from run to run: a difference of two such runs may be theirs."
            / "其他负载每次占用的核心都不同，两次结果的差异可能来自它们。";
     }
+    CLIENT_ERROR = "evidence/client-error" Note {
+        message: "the measuring client's own error was beyond its limits" / "测量客户端自身的误差超限";
+        help: "measure on a quieter machine or with a lower load" / "请在更空闲的机器上或以更低的负载测量";
+        why: "A client that is the bottleneck measures itself."
+           / "客户端成了瓶颈，测到的就是它自己。";
+    }
     ACCEPT_WITHOUT_QUALITY = "evidence/accept-without-quality" Note {
         message: "quality was not proven: {value}" / "没有证明质量：{value}";
         help: "run the quality probes and state value and floor" / "请运行质量探针，并写明数值与下限";

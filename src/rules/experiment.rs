@@ -51,11 +51,17 @@ super::rules! {
            / "什么都没改而数字在动，那是机器的变化，不是实验组的差别。";
     }
     CLIENT_ERROR = "experiment/client-error" Warning {
-        message: "the client's own error at concurrency {concurrency} is beyond its limits: TTFT {ttft} ms, E2E {e2e} ms"
-            / "并发 {concurrency} 时客户端自身误差超限：TTFT {ttft} ms，E2E {e2e} ms";
+        message: "the client's own error at the load of arm {arm} is beyond its limits: TTFT {ttft} ms, E2E {e2e} ms"
+            / "在 {arm} 组的负载下，客户端自身误差超限：TTFT {ttft} ms，E2E {e2e} ms";
         help: "measure on a quieter machine; no accept rests on these figures" / "请在更空闲的机器上测量；这些数据不能支撑 accept";
         why: "A client that is the bottleneck measures itself."
            / "客户端成了瓶颈，测到的就是它自己。";
+    }
+    CLIENT_UNCHECKED = "experiment/client-unchecked" Warning {
+        message: "the client's own error at the load of arm {arm} is not known: its check did not run" / "{arm} 组负载下的客户端自身误差未知：自检没有运行";
+        help: "see `verify calibrate`, then measure again with `--fresh`; no accept rests on these figures" / "请查看 `verify calibrate`，再用 `--fresh` 重新测量；这些数据不能支撑 accept";
+        why: "A check that did not run is not one that was passed."
+           / "没有运行的检查不等于通过。";
     }
     CLIENT_STARVED = "experiment/client-starved" Warning {
         message: "the client waited {value} of the time for a processor in passes of arm {arm}" / "{arm} 组的测量中，客户端有 {value} 的时间在等处理器";

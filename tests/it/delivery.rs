@@ -77,6 +77,10 @@ fn every_rule_of_the_pages_exists() {
     for rule in &named {
         assert!(rules::find(rule).is_some(), "docs/evidence.md: {rule}");
     }
+    for rule in rules::all().filter(|rule| rule.id.starts_with("evidence/")) {
+        let name = rule.id.trim_start_matches("evidence/");
+        assert!(evidence.contains(&format!("`{name}`")), "docs/evidence.md lacks {name}");
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 #[cfg(target_os = "linux")]
 use crate::bench::truth_server;
-use crate::support::{project, report, verify};
-use serde_json::Value;
+use crate::support::{findings, project, report, verify};
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -114,6 +114,24 @@ fn a_known_difference_is_found_and_everything_is_kept() {
     let again = verify(folder.path()).args(["bench", "e.toml"]).output().expect("it runs");
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&again.stderr).contains("--resume"));
+    // What the client's check found stays with the pass, whoever reads it later.
+    for (within, rule) in [(json!(false), "experiment/client-error"), (Value::Null, "experiment/client-unchecked")] {
+        let pass = folder.path().join("e.run/passes");
+        let named = |path: &std::path::Path| {
+            path.to_string_lossy().contains("slow") && !path.to_string_lossy().contains("warmup")
+        };
+        let pass = fs::read_dir(pass).unwrap().map(|entry| entry.unwrap().path()).find(|path| named(path)).unwrap();
+        let mut kept: Value = serde_json::from_str(&fs::read_to_string(&pass).unwrap()).unwrap();
+        let client = kept.pointer_mut("/pass/client").expect("the client's part");
+        client["error_within_limits"] = within.clone();
+        fs::write(&pass, kept.to_string()).unwrap();
+        let mut command = verify(folder.path());
+        command.args(["bench", "e.toml", "--resume"]);
+        let (_, shown) = report(command);
+        let found: Vec<&Value> = findings(&shown, Some("warning")).filter(|found| found["rule"] == rule).collect();
+        assert_eq!(found.len(), 1, "{shown:#}");
+        assert!(found[0]["path"].as_str().unwrap().ends_with("slow.json"), "{found:?}");
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -87,6 +87,28 @@ fn the_baseline_beside_the_result_is_taken() {
 }
 
 #[test]
+fn a_client_beyond_its_limits_carries_no_accept() {
+    let of = |within: Value| Pair::new().candidate(|result| result["metrics"]["client_within_limits"] = within);
+    assert_eq!(of(json!(false)).judge(), judged(&["client-error"], "tune", 1));
+    assert_eq!(of(json!(true)).judge(), judged(&[], "accept", 0));
+    assert_eq!(of(Value::Null).judge(), judged(&[], "accept", 0), "other tools do not look");
+}
+
+#[test]
+fn probes_that_ran_are_not_asked_for_again() {
+    let next = |change: fn(&mut Value)| {
+        let folder = Pair::new().candidate(change).folder();
+        let mut command = verify(folder.path());
+        command.args(["conclude", "c.json"]);
+        report(command).1["stages"][0]["items"][0]["next_steps"].to_string()
+    };
+    let floor = next(|result| result["quality"]["floor"] = Value::Null);
+    assert!(floor.contains("state a floor") && !floor.contains("probes"), "{floor}");
+    let nothing = next(|result| result["quality"] = json!({ "status": "not_collected" }));
+    assert!(nothing.contains("5 quality probes"), "{nothing}");
+}
+
+#[test]
 fn memory_is_held_against_its_budget() {
     let pair = Pair::new().candidate(|result| result["metrics"]["peak_memory_mb"] = json!(11_500));
     assert_eq!(pair.judge(), judged(&["budget-exceeded"], "tune", 1));

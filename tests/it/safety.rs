@@ -100,7 +100,7 @@ fn answer(head: &str, key: &str, echo: Echo) -> (&'static str, &'static str, Str
 fn smoke(folder: &Path, base_url: &str, more: &[&str]) -> Output {
     let spec = json!({
         "backend": {"base_url": base_url, "served_model": "tiny", "api_key_env": "CANARY_API_KEY",
-                    "ready_timeout_s": 5, "probe_timeout_s": 5},
+                    "ready_timeout_s": 1, "probe_timeout_s": 1},
         "workload": "workload.jsonl", "requests": 2, "max_tokens": 4, "result": "benchmarks/results/x.json",
     });
     fs::write(folder.join("run.json"), spec.to_string()).unwrap();

@@ -12,7 +12,7 @@ use crate::backend::machine::Activity;
 use crate::backend::plan::Server;
 use crate::backend::ready::ColdStart;
 use crate::backend::session::{self, Fault, Session};
-use crate::bench::calibrate::{SHORT, calibrate, short_rounds};
+use crate::bench::calibrate::{ClientError, MetricError, SHORT, calibrate, short_rounds};
 use crate::bench::live::Live;
 use crate::bench::load::{self, Load, Progress, Shape, Unheard};
 use crate::bench::plan::{constant_arrivals, poisson_arrivals};
@@ -40,19 +40,8 @@ const SALT_APART: usize = 900_000;
 pub(crate) struct Ended {
     /// Why it is not complete.
     pub(crate) fault: Option<Finding>,
-    /// The client's own error by concurrency.
-    pub(crate) client_errors: BTreeMap<u32, ClientErrors>,
     /// Every measured pass is there.
     pub(crate) complete: bool,
-}
-
-/// The client's own error at one concurrency, ms.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct ClientErrors {
-    pub(crate) ttft_ms: Option<f64>,
-    pub(crate) itl_ms: Option<f64>,
-    pub(crate) e2e_ms: Option<f64>,
-    pub(crate) within_limits: bool,
 }
 
 /// Runs what is still to come of an experiment.
@@ -65,9 +54,7 @@ pub(crate) async fn run(ctx: &Context, experiment: &Experiment, store: &mut Stor
         .enumerate()
         .filter(|(_, slot)| !store.has(&experiment.arms[slot.arm].name, slot.repeat))
         .collect();
-    if !to_come.is_empty() {
-        ended.client_errors = check_client(experiment, phase).await;
-    }
+    let errors = if to_come.is_empty() { BTreeMap::new() } else { check_client(experiment, phase).await };
     for (number, block) in blocks(experiment, &to_come).into_iter().enumerate() {
         if ctx.cancel.is_set() {
             break;
@@ -79,7 +66,7 @@ pub(crate) async fn run(ctx: &Context, experiment: &Experiment, store: &mut Stor
             start: store.next_start(),
             start_record: StartRecord { arm: first.name.clone(), ..StartRecord::default() },
             ready: false,
-            errors: &ended.client_errors,
+            errors: &errors,
             store,
             phase,
         };
@@ -136,7 +123,7 @@ fn blocks(experiment: &Experiment, to_come: &[(usize, Slot)]) -> Vec<Vec<(usize,
 }
 
 /// Measures the client's own error at every concurrency of the experiment.
-async fn check_client(experiment: &Experiment, phase: &Phase) -> BTreeMap<u32, ClientErrors> {
+async fn check_client(experiment: &Experiment, phase: &Phase) -> BTreeMap<u32, ClientError> {
     let mut errors = BTreeMap::new();
     for concurrency in experiment.arms.iter().map(concurrency) {
         if errors.contains_key(&concurrency) {
@@ -146,15 +133,7 @@ async fn check_client(experiment: &Experiment, phase: &Phase) -> BTreeMap<u32, C
         let Ok(found) = calibrate(concurrency.min(MAX_CHECKED), short_rounds(concurrency), SHORT).await else {
             continue;
         };
-        errors.insert(
-            concurrency,
-            ClientErrors {
-                ttft_ms: found.ttft.map(|error| error.mean_ms),
-                itl_ms: found.itl.map(|error| error.mean_ms),
-                e2e_ms: found.e2e.map(|error| error.mean_ms),
-                within_limits: found.within_limits,
-            },
-        );
+        errors.insert(concurrency, found);
     }
     errors
 }
@@ -168,7 +147,7 @@ fn concurrency(arm: &Arm) -> u32 {
 struct Runner<'a> {
     experiment: &'a Experiment,
     store: &'a mut Store,
-    errors: &'a BTreeMap<u32, ClientErrors>,
+    errors: &'a BTreeMap<u32, ClientError>,
     phase: &'a Phase,
     start: u32,
     start_record: StartRecord,
@@ -282,7 +261,8 @@ impl Runner<'_> {
         if let Some(sample) = samples.last_mut() {
             sample.memory.kv_cache_usage = peaks.kv_cache_usage;
         }
-        let errors = self.errors.get(&concurrency(arm)).copied().unwrap_or_default();
+        let error = self.errors.get(&concurrency(arm));
+        let mean = |metric: fn(&ClientError) -> Option<MetricError>| Some(metric(error?)?.mean_ms);
         let pass = PassRecord {
             index: self.store.next_index(),
             arm: arm.name.clone(),
@@ -297,9 +277,10 @@ impl Runner<'_> {
             memory: record::MemorySeries { interval_ms: sample::MEMORY_INTERVAL.as_secs_f64() * 1000.0, samples },
             gpu,
             client: record::ClientRecord {
-                error_ttft_ms: errors.ttft_ms,
-                error_itl_ms: errors.itl_ms,
-                error_e2e_ms: errors.e2e_ms,
+                error_ttft_ms: mean(|error| error.ttft),
+                error_itl_ms: mean(|error| error.itl),
+                error_e2e_ms: mean(|error| error.e2e),
+                error_within_limits: error.map(|error| error.within_limits),
                 ..client
             },
             others_cpu_share: others.map(|found| found.taken()),

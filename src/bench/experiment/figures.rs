@@ -1,12 +1,13 @@
 //! From traces to the record of a pass, and from passes to the columns of an arm. Pure.
 
 use super::record::{
-    ArmMemory, ArmTime, DistributionRecord, Goodput, MemoryFigures, OverPasses, PassPhase, PassRecord, PassTime,
-    RequestRecord, ServerEvidence, StartRecord,
+    ArmMemory, ArmTime, Goodput, MemoryFigures, OverPasses, PassPhase, PassRecord, PassTime, RequestRecord,
+    ServerEvidence, StartRecord,
 };
 use crate::bench::metrics::{PassFigures, RequestFigures, TokensSource, counted};
 use crate::bench::stats::Distribution;
 use crate::client::RequestTrace;
+use crate::results::v1::Latency;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,23 +18,8 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-impl From<Distribution> for DistributionRecord {
-    fn from(known: Distribution) -> Self {
-        DistributionRecord {
-            n: known.n as u64,
-            mean: Some(known.mean),
-            min: Some(known.min),
-            p50: Some(known.p50),
-            p90: known.p90,
-            p95: known.p95,
-            p99: known.p99,
-            max: Some(known.max),
-        }
-    }
-}
-
-fn distribution(samples: &[f64]) -> Option<DistributionRecord> {
-    Distribution::of(samples).map(DistributionRecord::from)
+fn distribution(samples: &[f64]) -> Option<Latency> {
+    Distribution::of(samples).map(Latency::from)
 }
 
 /// One request as a record keeps it.
@@ -105,7 +91,7 @@ pub fn over(values: impl IntoIterator<Item = Option<f64>>) -> OverPasses {
     })
 }
 
-fn p50(figure: Option<DistributionRecord>) -> Option<f64> {
+fn p50(figure: Option<Latency>) -> Option<f64> {
     figure.and_then(|figure| figure.p50)
 }
 
@@ -319,7 +305,7 @@ mod tests {
     fn passes_are_pooled_only_when_they_agree() {
         let near = [pass("a", 100.0, &[(10.0, 20.0, 2)]), pass("a", 96.0, &[(12.0, 22.0, 2)])];
         let time = arm_time(&near, &[], "a");
-        assert_eq!((time.pooled, time.ttft_ms.unwrap().n, time.ttft_ms.unwrap().mean), (true, 2, Some(11.0)));
+        assert_eq!((time.pooled, time.ttft_ms.unwrap().n, time.ttft_ms.unwrap().mean), (true, Some(2), Some(11.0)));
         let far = [pass("a", 100.0, &[(10.0, 20.0, 2)]), pass("a", 90.0, &[(12.0, 22.0, 2)])];
         let time = arm_time(&far, &[], "a");
         assert_eq!((time.pooled, time.ttft_ms, time.output_tokens_per_s.median), (false, None, Some(95.0)));

@@ -37,14 +37,6 @@ pub(super) fn findings(
     if manifest.machine.gpus.is_empty() && !manifest.backend.external {
         all.push(say(&rules::NO_GPU_FIGURES));
     }
-    for (concurrency, errors) in ended.client_errors.iter().filter(|(_, errors)| !errors.within_limits) {
-        all.push(
-            say(&rules::CLIENT_ERROR)
-                .arg("concurrency", *concurrency)
-                .arg("ttft", shown(errors.ttft_ms))
-                .arg("e2e", shown(errors.e2e_ms)),
-        );
-    }
     for arm in arms {
         let say = |rule| of_arm(rule, at, arm);
         let mine: Vec<&PassRecord> = figures::measured(passes, &arm.name).collect();
@@ -56,6 +48,7 @@ pub(super) fn findings(
         if cold > 0 && manifest.variable != Variable::Cache.name() {
             all.push(say(&rules::COLD_MIXED_IN).arg("count", cold));
         }
+        all.extend(client_error(&mine, &say));
         all.extend(drift(&mine).map(|drift| say(&rules::DRIFT).arg("value", percent(drift))));
         all.extend(starved(&mine).map(|share| say(&rules::CLIENT_STARVED).arg("value", percent(share))));
         if !arm.server.resets.is_empty() {
@@ -164,6 +157,25 @@ fn not_shown(manifest: &Manifest, arms: &[ArmRecord], at: &Location) -> Vec<Find
     all
 }
 
+/// Notes that leave the arm they are about no more than `tune`.
+static TO_TUNE: [&Rule; 5] = [
+    &rules::REQUESTS_FAILED,
+    &rules::COLD_MIXED_IN,
+    &rules::CLIENT_STARVED,
+    &rules::CLIENT_ERROR,
+    &rules::CLIENT_UNCHECKED,
+];
+
+/// The client's own error, as it was kept with each pass: beyond its limits, or not known.
+fn client_error(passes: &[&PassRecord], say: &dyn Fn(&'static Rule) -> Finding) -> Option<Finding> {
+    let of = |within: Option<bool>| passes.iter().find(|pass| pass.client.error_within_limits == within);
+    if let Some(pass) = of(Some(false)) {
+        let (ttft, e2e) = (shown(pass.client.error_ttft_ms), shown(pass.client.error_e2e_ms));
+        return Some(say(&rules::CLIENT_ERROR).arg("ttft", ttft).arg("e2e", e2e));
+    }
+    of(None).map(|_| say(&rules::CLIENT_UNCHECKED))
+}
+
 /// The highest decision that these notes leave an arm.
 pub(super) fn caps(findings: &[Finding], arm: &str) -> Verdict {
     let mut cap = Verdict::Accept;
@@ -172,9 +184,7 @@ pub(super) fn caps(findings: &[Finding], arm: &str) -> Verdict {
         let id = finding.rule.id;
         if id == rules::NOT_SHOWN.id && mine {
             cap = cap.min(Verdict::NotEvaluated);
-        } else if [rules::CLIENT_ERROR.id, rules::INCOMPLETE.id].contains(&id)
-            || (mine && [rules::REQUESTS_FAILED.id, rules::COLD_MIXED_IN.id, rules::CLIENT_STARVED.id].contains(&id))
-        {
+        } else if id == rules::INCOMPLETE.id || (mine && TO_TUNE.iter().any(|rule| rule.id == id)) {
             cap = cap.min(Verdict::Tune);
         }
     }

@@ -6,6 +6,7 @@
 //! under their scope and are never comparable across scopes.
 
 use crate::quality::ArmQuality;
+use crate::results::v1::Latency;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -280,27 +281,6 @@ pub struct OverPasses {
     pub max: Option<f64>,
 }
 
-/// A distribution over requests. A percentile that `n` cannot carry is `null`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DistributionRecord {
-    /// Size of the sample.
-    pub n: u64,
-    /// Arithmetic mean.
-    pub mean: Option<f64>,
-    /// Smallest.
-    pub min: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 90th percentile, from n = 29.
-    pub p90: Option<f64>,
-    /// 95th percentile, from n = 59.
-    pub p95: Option<f64>,
-    /// 99th percentile, from n = 100.
-    pub p99: Option<f64>,
-    /// Largest.
-    pub max: Option<f64>,
-}
-
 /// The time columns of an arm.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmTime {
@@ -321,11 +301,11 @@ pub struct ArmTime {
     /// Whether the passes agree within 5 % (throughput), so that their requests are pooled.
     pub pooled: bool,
     /// Requests of all passes together; `null` when the passes do not agree.
-    pub ttft_ms: Option<DistributionRecord>,
+    pub ttft_ms: Option<Latency>,
     /// As above.
-    pub tpot_ms: Option<DistributionRecord>,
+    pub tpot_ms: Option<Latency>,
     /// As above.
-    pub e2e_ms: Option<DistributionRecord>,
+    pub e2e_ms: Option<Latency>,
     /// Coefficient of variation of the throughput of the passes.
     pub throughput_cv: Option<f64>,
     /// Successful requests over all passes.
@@ -508,15 +488,15 @@ pub struct RequestRecord {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PassTime {
     /// Sent → first token-bearing event.
-    pub ttft_ms: Option<DistributionRecord>,
+    pub ttft_ms: Option<Latency>,
     /// Time per further output token, one sample per request.
-    pub tpot_ms: Option<DistributionRecord>,
+    pub tpot_ms: Option<Latency>,
     /// Sent → last token-bearing event.
-    pub e2e_ms: Option<DistributionRecord>,
+    pub e2e_ms: Option<Latency>,
     /// Gaps between token-bearing events.
-    pub icl_ms: Option<DistributionRecord>,
+    pub icl_ms: Option<Latency>,
     /// Time in the server's queue.
-    pub queue_wait_ms: Option<DistributionRecord>,
+    pub queue_wait_ms: Option<Latency>,
     /// Successful requests.
     pub successful: u64,
     /// Failed requests.
@@ -597,6 +577,9 @@ pub struct ClientRecord {
     pub error_e2e_ms: Option<f64>,
     /// The same for the gaps between tokens.
     pub error_itl_ms: Option<f64>,
+    /// Whether these errors keep their limits; `null`: not measured.
+    #[serde(default)]
+    pub error_within_limits: Option<bool>,
 }
 
 /// Candidate minus baseline over paired passes.

@@ -2,14 +2,14 @@
 //! `real_benchmark`, and the raw part beside it. Pure.
 
 use super::figures;
-use super::record::{ArmRecord, DistributionRecord, ExperimentRecord, OverPasses, PassRecord};
+use super::record::{ArmRecord, ExperimentRecord, OverPasses, PassRecord};
 use super::setup::Experiment;
 use super::spec::{DecisionSpec, QualityMetric, QualitySpec};
 use super::store::Extras;
 use crate::bench::stats::Distribution;
 use crate::quality::{self, ArmQuality, Tier};
 use crate::results::v1::{
-    Budget, Config, Decision, Failure, FieldProbe, Latency, Metrics, NormalizedResult, Quality, RunMetrics,
+    self, Budget, Config, Decision, Failure, FieldProbe, Latency, Metrics, NormalizedResult, Quality, RunMetrics,
 };
 use serde_json::{Map, Value, json};
 
@@ -59,7 +59,7 @@ fn config(experiment: &Experiment, index: usize, arm: &ArmRecord, extras: &Extra
     let project = plan.project.as_ref().map(|project| project.id);
     let dtype = arm.precision.clone();
     let weights = manifest.variable == "quantization" || project == Some(67);
-    let format = dtype.as_deref().filter(|_| weights).map(quantization_of);
+    let format = dtype.as_deref().filter(|_| weights).map(v1::quantization_of);
     let mut settings = Map::new();
     if let Some(rate) = facts.load.rate_per_s {
         settings.insert("request_rate".to_owned(), json!(rate));
@@ -97,38 +97,14 @@ fn config(experiment: &Experiment, index: usize, arm: &ArmRecord, extras: &Extra
     }
 }
 
-/// The format of quantized weights; `none` for weights in floating point.
-fn quantization_of(dtype: &str) -> &str {
-    let floating = ["f32", "f16", "bf16", "float32", "float16", "bfloat16", "all f32"].contains(&dtype);
-    if floating { "none" } else { dtype }
-}
-
 /// The requests of all passes when these agree, else the median of the passes.
-fn latency(pooled: Option<DistributionRecord>, medians: OverPasses, passes: &[f64]) -> Option<Latency> {
-    match pooled {
-        Some(known) => Some(Latency {
-            n: Some(known.n),
-            mean: known.mean,
-            min: known.min,
-            p50: known.p50,
-            p90: known.p90,
-            p95: known.p95,
-            p99: known.p99,
-            max: known.max,
-        }),
-        None => {
-            // The median over passes, with the range over all requests: no percentile above it.
-            let all = Distribution::of(passes)?;
-            Some(Latency {
-                n: Some(all.n as u64),
-                mean: Some(all.mean),
-                min: Some(all.min),
-                p50: medians.median,
-                max: Some(all.max),
-                ..Latency::default()
-            })
-        }
+fn latency(pooled: Option<Latency>, medians: OverPasses, passes: &[f64]) -> Option<Latency> {
+    if pooled.is_some() {
+        return pooled;
     }
+    // The median over passes, with the range over all requests: no percentile above it.
+    let all = Latency::from(Distribution::of(passes)?);
+    Some(Latency { p50: medians.median, p90: None, p95: None, p99: None, ..all })
 }
 
 fn metrics(arm: &ArmRecord, passes: &[PassRecord]) -> Metrics {
@@ -157,6 +133,7 @@ fn metrics(arm: &ArmRecord, passes: &[PassRecord]) -> Metrics {
         failed_requests: Some(time.failed as f64 / count),
         duration_s: mean(&mine.iter().map(|pass| pass.duration_s).collect::<Vec<_>>()),
         others_cpu_share: mine.iter().filter_map(|pass| pass.others_cpu_share).reduce(f64::max),
+        client_within_limits: mine.iter().filter_map(|pass| pass.client.error_within_limits).reduce(|a, b| a && b),
         output_tokens_mean: time.output_tokens_mean,
         estimated_output_tokens: Some(time.tokens_estimated),
         per_run: mine

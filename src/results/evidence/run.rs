@@ -21,6 +21,7 @@ pub(super) fn judge(case: &Case<'_>, reasons: &mut Vec<Reason>) {
     reasons.extend(samples(case));
     reasons.extend(stability(case));
     reasons.extend(disturbed(case));
+    reasons.extend(client_error(facts));
     quality(case, reasons);
     memory(case, reasons);
     reasons.extend(placeholders(facts));
@@ -130,6 +131,18 @@ fn disturbed(case: &Case<'_>) -> Option<Reason> {
     )
 }
 
+/// A client that measured itself. One that was not checked is not blamed.
+fn client_error(facts: Facts<'_>) -> Option<Reason> {
+    let path = ["metrics", "client_within_limits"];
+    (facts.node(&path).and_then(Node::bool) == Some(false)).then(|| {
+        Reason::tune(&rules::CLIENT_ERROR, &path).step(
+            Effort::Longer,
+            "a run by a client within its limits",
+            "客户端误差在限值之内的重测",
+        )
+    })
+}
+
 /// A share in whole percent.
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
@@ -158,11 +171,13 @@ fn quality(case: &Case<'_>, reasons: &mut Vec<Reason>) {
             return;
         }
     };
-    reasons.push(Reason::tune(&rules::ACCEPT_WITHOUT_QUALITY, &["quality"]).arg("value", lacking).step(
-        Effort::Measure,
-        format!("{wanted} quality probes"),
-        format!("{wanted} 个质量探针"),
-    ));
+    let reason = Reason::tune(&rules::ACCEPT_WITHOUT_QUALITY, &["quality"]).arg("value", lacking);
+    let probed = number("value").is_some() && number("probes").is_some_and(|have| have >= f64::from(wanted));
+    reasons.push(if probed {
+        reason.step(Effort::Write, "state a floor for quality", "写明质量下限")
+    } else {
+        reason.step(Effort::Measure, format!("{wanted} quality probes"), format!("{wanted} 个质量探针"))
+    });
 }
 
 fn probes(case: &Case<'_>, probes: Option<f64>, wanted: u32) -> Option<Reason> {

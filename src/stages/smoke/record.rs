@@ -7,7 +7,6 @@ use crate::backend::doctor;
 use crate::backend::plan::{Plan, Role, Server};
 use crate::backend::session::MEMORY_INTERVAL;
 use crate::bench::metrics::{PassFigures, TokensSource};
-use crate::bench::stats::Distribution;
 use crate::course::Context;
 use crate::fsx;
 use crate::model::{Finding, Lang};
@@ -236,7 +235,7 @@ fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
     let engine = if plan.profile.engine.is_empty() { &plan.profile.name } else { &plan.profile.engine };
     let stated = stated_dtype(observed);
     let quantization =
-        plan.project.as_ref().filter(|project| project.id == 67).and(stated.as_deref()).map(quantization_of);
+        plan.project.as_ref().filter(|project| project.id == 67).and(stated.as_deref()).map(v1::quantization_of);
     Config {
         model: observed.life.identity.model.clone(),
         model_revision: plan
@@ -266,12 +265,6 @@ fn config(plan: &Plan, observed: &Observed, figures: &PassFigures) -> Config {
     }
 }
 
-/// The format of quantized weights; `none` for weights in floating point.
-fn quantization_of(dtype: &str) -> &str {
-    let floating = ["f32", "f16", "bf16", "float32", "float16", "bfloat16", "all f32"].contains(&dtype);
-    if floating { "none" } else { dtype }
-}
-
 fn file_name(path: &str) -> String {
     Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
@@ -287,27 +280,13 @@ fn device(plan: &Plan) -> Option<String> {
     }
 }
 
-fn latency(distribution: Option<Distribution>) -> Option<Latency> {
-    let known = distribution?;
-    Some(Latency {
-        n: Some(known.n as u64),
-        mean: Some(known.mean),
-        min: Some(known.min),
-        p50: Some(known.p50),
-        p90: known.p90,
-        p95: known.p95,
-        p99: known.p99,
-        max: Some(known.max),
-    })
-}
-
 fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
-    let e2e = latency(figures.e2e_ms);
+    let e2e = figures.e2e_ms.map(Latency::from);
     let peak = observed.measured.memory.peak();
     let queue = proof::queue_wait(&observed.measured.counted(), figures);
     Metrics {
-        ttft_ms: latency(figures.ttft_ms),
-        tpot_ms: latency(figures.tpot_ms),
+        ttft_ms: figures.ttft_ms.map(Latency::from),
+        tpot_ms: figures.tpot_ms.map(Latency::from),
         p95_ms: e2e.as_ref().and_then(|e2e| e2e.p95),
         p99_ms: e2e.as_ref().and_then(|e2e| e2e.p99),
         e2e_latency_ms: e2e,
@@ -323,6 +302,8 @@ fn metrics(observed: &Observed, figures: &PassFigures) -> Metrics {
         output_tokens_mean: figures.mean_tokens(|request| Some(request.output_tokens)),
         estimated_output_tokens: Some(figures.tokens_source == TokensSource::Chunks),
         others_cpu_share: observed.measured.contention.map(|found| found.taken()),
+        // The small workload proves a path: the client is not checked for it.
+        client_within_limits: None,
         per_run: vec![RunMetrics {
             throughput_tokens_per_s: figures.output_tokens_per_s,
             throughput_requests_per_s: figures.requests_per_s,
