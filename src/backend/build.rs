@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long a program may take to print its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Larger programs and libraries are not hashed, in bytes together.
 const MAX_HASHED: u64 = 1 << 30;
 

@@ -89,6 +89,17 @@ impl Contention {
     }
 }
 
+/// Processes that the kernel has killed for lack of memory since it started, in control
+/// groups too. `None` where it does not count them.
+pub fn oom_kills() -> Option<u64> {
+    counted(&std::fs::read_to_string("/proc/vmstat").ok()?, "oom_kill")
+}
+
+/// The number of one line of `/proc/vmstat`.
+fn counted(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
 /// Length of a clock tick of `/proc`.
 fn tick() -> Option<Duration> {
     #[cfg(target_os = "linux")]
@@ -135,6 +146,8 @@ mod tests {
         let pressure = "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0.00 total=7\n";
         assert_eq!(stalled(pressure), Some(Duration::from_millis(2500)));
         assert_eq!(stalled("full total=7\n"), None);
+        assert_eq!(counted("oom_kill_disable 7\noom_kill 3\ndrop_slab 0\n", "oom_kill"), Some(3));
+        assert_eq!(counted("drop_slab 0\n", "oom_kill"), None);
     }
 
     #[test]

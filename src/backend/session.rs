@@ -6,6 +6,7 @@ use super::diagnose::{Diagnosis, diagnose, last_words};
 use super::dtype;
 use super::gpu_memory;
 use super::launch;
+use super::machine;
 use super::memory;
 use super::plan::{Listen, Plan, Server};
 use super::ready::{self, ColdStart, Door, Identity, NotReady, Routes, Wait};
@@ -217,6 +218,7 @@ async fn start_and_use(
     life.door = Some(door.clone());
     life.log = Some(log.clone());
     phase.say(&format!("starting {}", plan.profile.name));
+    let oom_before = machine::oom_kills();
     let spawned = Instant::now();
     let server = match Guarded::start(&spec).await {
         Ok(server) => server,
@@ -243,7 +245,8 @@ async fn start_and_use(
             attempt = Attempt::PortTaken;
         }
         life.log_tail = tail(&text);
-        explain(ctx, *fault, stopped.exit, diagnosis, &text, &log)
+        let oom_kills = machine::oom_kills().zip(oom_before).map(|(now, before)| now.saturating_sub(before));
+        explain(ctx, *fault, stopped.exit, diagnosis, &text, &log, oom_kills)
     });
     if life.fault.is_none() {
         life.fault = leftover(ctx, plan, stopped.kind, &after);
@@ -481,6 +484,7 @@ fn explain(
     diagnosis: Option<Diagnosis>,
     text: &str,
     log: &Path,
+    oom_kills: Option<u64>,
 ) -> Finding {
     if fault.rule.id != rules::smoke::SERVER_EXITED.id {
         return with_cause(fault, diagnosis);
@@ -498,18 +502,10 @@ fn explain(
                 format!("{}; the log is {shown}", signature.advice.en),
                 format!("{}；日志见 {shown}", signature.advice.zh),
             )),
-        None if exit.and_then(|exit| exit.signal) == Some(9) => fault
-            .arg(
-                "cause",
-                Localized::both(
-                    "killed, perhaps by the kernel for lack of memory (OOM killer)",
-                    "被强制结束，可能是内核因内存不足所为（OOM killer，memory）",
-                ),
-            )
-            .help(Localized::both(
-                "compare the memory it needs with what is free; look at the kernel's log",
-                "请对比所需内存与可用内存，并查看内核日志",
-            )),
+        None if exit.and_then(|exit| exit.signal) == Some(9) => {
+            let (cause, help) = killed(oom_kills);
+            fault.arg("cause", cause).help(help)
+        }
         None if exit.and_then(|exit| exit.code) == Some(0) => fault.arg(
             "cause",
             Localized::both(
@@ -521,6 +517,41 @@ fn explain(
             let last = last_words(text).unwrap_or_else(|| "it logged nothing".to_owned());
             fault.arg("cause", last)
         }
+    }
+}
+
+/// Cause and next step of a server that was killed, from how often the kernel's OOM killer
+/// struck meanwhile; `None`: it does not say.
+fn killed(oom_kills: Option<u64>) -> (Localized, Localized) {
+    let memory = Localized::both(
+        "compare the memory it needs with what is free (a smaller model, context or KV cache needs less)",
+        "请对比所需内存与可用内存；换更小的模型、缩短上下文或减小 KV cache 都能降低占用",
+    );
+    match oom_kills {
+        None => (
+            Localized::both(
+                "killed, perhaps by the kernel for lack of memory (OOM killer)",
+                "被强制结束，可能是内核因内存不足所为（OOM killer，memory）",
+            ),
+            memory,
+        ),
+        Some(0) => (
+            Localized::both(
+                "killed by another process; the kernel's OOM killer did not strike meanwhile, so the kernel was not short of memory",
+                "被其他进程强制结束；期间内核的 OOM killer 没有动作，并非内核内存（memory）不足",
+            ),
+            Localized::both(
+                "see what stops processes on this machine: a user, the limit of a job, or a guard such as systemd-oomd",
+                "请查明本机由谁结束进程：其他用户、作业限额，或 systemd-oomd 之类的守护程序",
+            ),
+        ),
+        Some(_) => (
+            Localized::both(
+                "killed while the kernel was short of memory: its OOM killer struck during this run",
+                "被强制结束，期间内核内存（memory）不足：OOM killer 在本次运行中动作过",
+            ),
+            memory,
+        ),
     }
 }
 
@@ -551,4 +582,17 @@ fn read_log(path: &Path) -> String {
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_blamed_only_where_the_kernel_may_have_killed() {
+        let cause = |kills| killed(kills).0.get(Lang::En).to_owned();
+        assert!(cause(None).contains("perhaps by the kernel for lack of memory"));
+        assert!(cause(Some(0)).starts_with("killed by another process"));
+        assert!(cause(Some(2)).contains("the kernel was short of memory"));
+    }
 }

@@ -2,11 +2,14 @@
 //! It serves on a thread of its own, and keeps for every request when it arrived and when
 //! each token was written.
 
+use crate::client::arrival::{Timed, TimedRead, timed};
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
@@ -91,11 +94,11 @@ async fn serve(listener: std::net::TcpListener, schedule: Schedule, epoch: Insta
 }
 
 /// Serves one connection until the client closes it.
-async fn converse(mut stream: TcpStream, schedule: Schedule, epoch: Instant, log: &Log) -> io::Result<()> {
-    arrival::prepare(&stream);
+async fn converse(stream: TcpStream, schedule: Schedule, epoch: Instant, log: &Log) -> io::Result<()> {
+    let mut stream = timed(stream)?;
     let mut buffer = Vec::new();
     loop {
-        let Some((arrived, name)) = next_request(&stream, &mut buffer, epoch).await? else { return Ok(()) };
+        let Some((arrived, name)) = next_request(&mut stream, &mut buffer, epoch).await? else { return Ok(()) };
         let truth = answer(&mut stream, schedule, epoch, arrived).await?;
         // Before the end goes out: who has seen it may ask for the truth at once.
         log.lock().unwrap_or_else(PoisonError::into_inner).insert(name, truth);
@@ -105,7 +108,7 @@ async fn converse(mut stream: TcpStream, schedule: Schedule, epoch: Instant, log
 
 /// Reads one request; `None` at the end of the connection.
 async fn next_request(
-    stream: &TcpStream,
+    stream: &mut Timed,
     buffer: &mut Vec<u8>,
     epoch: Instant,
 ) -> io::Result<Option<(Duration, String)>> {
@@ -116,13 +119,14 @@ async fn next_request(
             buffer.drain(..length);
             return Ok(Some((arrived, name)));
         }
-        stream.readable().await?;
-        match stream.try_io(tokio::io::Interest::READABLE, || arrival::receive(stream, buffer, epoch)) {
-            Ok(None) => return Ok(None),
-            Ok(Some(at)) => arrived = at,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+        let mut bytes = [0u8; 8192];
+        let mut read = ReadBuf::new(&mut bytes);
+        let waited = poll_fn(|context| Pin::new(&mut *stream).poll_timed_read(context, &mut read)).await?;
+        if read.filled().is_empty() {
+            return Ok(None);
         }
+        arrived = epoch.elapsed().saturating_sub(waited);
+        buffer.extend_from_slice(read.filled());
     }
 }
 
@@ -151,7 +155,7 @@ const TOKEN: &str = "data: {\"id\":\"chatcmpl-calibration-0000000000000000\",\"o
                      {\"content\":\" tok\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n";
 
 /// Sends the tokens of an answer at their times.
-async fn answer(stream: &mut TcpStream, schedule: Schedule, epoch: Instant, arrived: Duration) -> io::Result<Truth> {
+async fn answer(stream: &mut Timed, schedule: Schedule, epoch: Instant, arrived: Duration) -> io::Result<Truth> {
     stream.write_all(HEAD).await?;
     let event = chunk(TOKEN);
     let mut truth = Truth { arrived, written: Vec::with_capacity(schedule.tokens as usize) };
@@ -165,7 +169,7 @@ async fn answer(stream: &mut TcpStream, schedule: Schedule, epoch: Instant, arri
 }
 
 /// Ends an answer.
-async fn finish(stream: &mut TcpStream, tokens: u32) -> io::Result<()> {
+async fn finish(stream: &mut Timed, tokens: u32) -> io::Result<()> {
     let end = format!(
         "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
          data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":{tokens}}}}}\n\ndata: [DONE]\n\n"
@@ -177,55 +181,6 @@ async fn finish(stream: &mut TcpStream, tokens: u32) -> io::Result<()> {
 
 fn chunk(text: &str) -> Vec<u8> {
     format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
-}
-
-/// When bytes arrived. The kernel of Linux tells it; this thread may be later.
-#[cfg(target_os = "linux")]
-mod arrival {
-    use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
-    use std::io::{self, IoSliceMut};
-    use std::os::fd::AsRawFd;
-    use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-    use tokio::net::TcpStream;
-
-    pub(super) fn prepare(stream: &TcpStream) {
-        // Without the kernel's stamp the time of reading is taken.
-        let _ = setsockopt(stream, sockopt::ReceiveTimestampns, &true);
-    }
-
-    pub(super) fn receive(stream: &TcpStream, buffer: &mut Vec<u8>, epoch: Instant) -> io::Result<Option<Duration>> {
-        let mut bytes = [0u8; 8192];
-        let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
-        let mut pieces = [IoSliceMut::new(&mut bytes)];
-        let message = recvmsg::<()>(stream.as_raw_fd(), &mut pieces, Some(&mut space), MsgFlags::MSG_DONTWAIT)?;
-        let (now, clock) = (epoch.elapsed(), SystemTime::now());
-        let stamped = message.cmsgs()?.find_map(|message| match message {
-            ControlMessageOwned::ScmTimestampns(at) => Some(Duration::from(at)),
-            _ => None,
-        });
-        let count = message.bytes;
-        buffer.extend_from_slice(&bytes[..count]);
-        let late = stamped.and_then(|at| clock.duration_since(UNIX_EPOCH).ok()?.checked_sub(at));
-        // A clock that was set in between tells nothing.
-        let late = late.filter(|late| *late < Duration::from_secs(5)).unwrap_or_default();
-        Ok((count > 0).then(|| now.saturating_sub(late)))
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod arrival {
-    use std::io;
-    use std::time::{Duration, Instant};
-    use tokio::net::TcpStream;
-
-    pub(super) fn prepare(_stream: &TcpStream) {}
-
-    pub(super) fn receive(stream: &TcpStream, buffer: &mut Vec<u8>, epoch: Instant) -> io::Result<Option<Duration>> {
-        let mut bytes = [0u8; 8192];
-        let count = stream.try_read(&mut bytes)?;
-        buffer.extend_from_slice(&bytes[..count]);
-        Ok((count > 0).then(|| epoch.elapsed()))
-    }
 }
 
 #[cfg(test)]

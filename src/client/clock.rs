@@ -1,8 +1,9 @@
 //! Time stamps where bytes meet the socket. What happens between a socket and the task
 //! that waits for its answer (queues of the runtime, decoding of the transport) is time
 //! of this program, not of the server: so the stamp is taken in the read and in the
-//! write themselves.
+//! write themselves, and a read is dated back to when its bytes arrived.
 
+use super::arrival::TimedRead;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl SocketClock {
         }
     }
 
-    /// Just after the last bytes were read.
+    /// When the last bytes that were read had arrived.
     pub(crate) fn last_read(&self) -> Duration {
         Duration::from_nanos(self.read.load(Ordering::Acquire))
     }
@@ -56,8 +57,11 @@ impl SocketClock {
         }
     }
 
-    fn has_read(&self) {
-        self.read.store(self.now(), Ordering::Release);
+    /// Bytes were read that had lain in the kernel for so long. They came no earlier than
+    /// those before them.
+    fn has_read(&self, waited: Duration) {
+        let waited = u64::try_from(waited.as_nanos()).unwrap_or(0);
+        self.read.fetch_max(self.now().saturating_sub(waited), Ordering::AcqRel);
     }
 }
 
@@ -75,14 +79,14 @@ impl<S> Clocked<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Clocked<S> {
+impl<S: TimedRead + Unpin> AsyncRead for Clocked<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
+        let waited = std::task::ready!(Pin::new(&mut self.inner).poll_timed_read(cx, buffer))?;
         if buffer.filled().len() > before {
-            self.clock.has_read();
+            self.clock.has_read(waited);
         }
-        polled
+        Poll::Ready(Ok(()))
     }
 }
 

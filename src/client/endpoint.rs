@@ -2,6 +2,7 @@
 //! environment has no business with a server on this machine, and its time would be
 //! counted as the server's.
 
+use super::arrival;
 use super::clock::{Clocked, SocketClock};
 use super::recording::Recording;
 use super::trace::{FaultKind, RequestFault};
@@ -108,6 +109,7 @@ impl Endpoint {
         let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| fail(&error))?;
         stream.set_nodelay(true).map_err(|error| fail(&error))?;
         let clock = Arc::new(SocketClock::new(epoch));
+        let stream = arrival::timed(stream).map_err(|error| fail(&error))?;
         let stream = Clocked::new(stream, Arc::clone(&clock));
         let sender = if self.url.scheme() == "https" {
             let name = rustls::pki_types::ServerName::try_from(host).map_err(|error| fail(&error))?;

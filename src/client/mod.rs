@@ -1,6 +1,7 @@
 //! The measuring client for OpenAI-compatible servers. Bytes get their time stamp where
 //! they are read from the socket; everything else happens afterwards, in pure functions.
 
+pub(crate) mod arrival;
 mod chat;
 mod clock;
 mod endpoint;
