@@ -142,12 +142,12 @@ class Test:
 
     # --- what must work -------------------------------------------------------------
 
-    def good(self, backend, projects):
+    def good(self, backend, projects, extra="", what=""):
         for project in projects:
-            label = f"{backend.label} {project}"
+            label = f"{backend.label}{what} {project}"
             if not self.wanted(label):
                 continue
-            folder = self.course(backend)
+            folder = self.course(backend, extra)
             began = time.monotonic()
             code, report = self.verify(folder, backend, "smoke", "--project", str(project), *backend.options(project),
                                        mark=label.replace(" ", "-"))
@@ -263,8 +263,7 @@ class Test:
         label = f"{backend.label} 68 draft model without a method"
         if not self.wanted(label):
             return
-        arguments = json.dumps(["-md", str(draft)])
-        folder = self.course(backend, f'\n[[backend]]\nname = "{backend.name}"\n[backend.features]\nspeculation = {arguments}\n')
+        folder = self.course(backend, speculation(backend, ["-md", str(draft)]))
         code, report = self.verify(folder, backend, "smoke", "--project", "68", *backend.options(68))
         found = [finding["rule"] for stage in report["stages"] for finding in stage["findings"]]
         if code != 1 or "smoke/speculation-not-active" not in found:
@@ -283,6 +282,11 @@ warmup = 0
 max_tokens = 1500
 workload = "benchmarks/workloads/repetitive.jsonl"
 """
+
+
+def speculation(backend, arguments):
+    """Settings that give a backend other arguments for speculation."""
+    return f'\n[[backend]]\nname = "{backend.name}"\n[backend.features]\nspeculation = {json.dumps(arguments)}\n'
 
 
 def findings(report):
@@ -383,7 +387,11 @@ def main():
         backend = Backend("llama-server", "llama-server", model=options.gguf.resolve(), second=second, path=options.llama_bin.resolve(),
                           environment={"LD_LIBRARY_PATH": str(options.llama_bin.resolve())})
         test.good(backend, [66, 68, 69, 70] + ([67] if second else []))
+        test.good(backend, [66], "\n[smoke]\nsocket = false\n", " on a port")
         if second:
+            # A smaller model drafts; the same model without a method does not.
+            draft = ["--spec-type", "draft-simple", "-md", str(second), "--spec-draft-n-max", "4", "-td", "1"]
+            test.good(backend, [68], speculation(backend, draft), " with a draft model")
             test.never_drafts(backend, second)
         mishaps(test, backend, ["llama-server"])
     if options.vllm:

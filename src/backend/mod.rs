@@ -7,6 +7,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod download;
 pub mod dtype;
+mod ending;
 pub mod flags;
 pub mod gpu;
 pub mod gpu_memory;

@@ -23,6 +23,7 @@ use crate::config::{Project, nearest};
 use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{Finding, Localized, Location, RepoPath};
+use crate::quality::ProbeSet;
 use crate::rules;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) max_tokens: u32,
     pub(crate) cache_policy: String,
     pub(crate) claims: Claims,
+    /// What is asked after the measured requests, to see what the strategy does to answers.
+    pub(crate) probes: Option<ProbeSet>,
     pub(crate) result: PathBuf,
     pub(crate) log_max_bytes: u64,
     pub(crate) ready_timeout: Duration,

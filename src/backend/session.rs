@@ -2,8 +2,9 @@
 //! Whatever happens in between, the stop happens.
 
 use super::counters;
-use super::diagnose::{Diagnosis, diagnose, last_words};
+use super::diagnose::{diagnose, last_words};
 use super::dtype;
+use super::ending::explain;
 use super::gpu_memory;
 use super::launch;
 use super::machine;
@@ -13,8 +14,8 @@ use super::ready::{self, ColdStart, Door, Identity, NotReady, Routes, Wait};
 use super::socket::SocketFolder;
 use crate::client::{Asked, Endpoint, Run};
 use crate::course::Context;
-use crate::model::{Finding, Lang, Localized, Location};
-use crate::process::{Exit, Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
+use crate::model::{Finding, Localized, Location};
+use crate::process::{Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
 use crate::rules;
 use crate::term::Phase;
 use std::cell::RefCell;
@@ -476,100 +477,6 @@ fn shown_log(ctx: &Context, life: &Life) -> Localized {
     life.log.as_ref().map_or(Localized::from(""), |log| Localized::from(ctx.repo_path(log)))
 }
 
-/// Adds what the end of the server and its log say to a fault.
-fn explain(
-    ctx: &Context,
-    fault: Finding,
-    exit: Option<Exit>,
-    diagnosis: Option<Diagnosis>,
-    text: &str,
-    log: &Path,
-    oom_kills: Option<u64>,
-) -> Finding {
-    if fault.rule.id != rules::smoke::SERVER_EXITED.id {
-        return with_cause(fault, diagnosis);
-    }
-    let exit_text = exit.map_or_else(|| "an unknown end".to_owned(), |exit| exit.to_string());
-    let fault = fault.arg("exit", exit_text);
-    let shown = ctx.repo_path(log);
-    match diagnosis {
-        Some(Diagnosis { signature, line }) => fault
-            .arg(
-                "cause",
-                Localized::both(format!("{} — {line}", signature.cause.en), format!("{} — {line}", signature.cause.zh)),
-            )
-            .help(Localized::both(
-                format!("{}; the log is {shown}", signature.advice.en),
-                format!("{}；日志见 {shown}", signature.advice.zh),
-            )),
-        None if exit.and_then(|exit| exit.signal) == Some(9) => {
-            let (cause, help) = killed(oom_kills);
-            fault.arg("cause", cause).help(help)
-        }
-        None if exit.and_then(|exit| exit.code) == Some(0) => fault.arg(
-            "cause",
-            Localized::both(
-                "the command returned; a server must stay in the foreground",
-                "命令已返回；服务必须在前台运行",
-            ),
-        ),
-        None => {
-            let last = last_words(text).unwrap_or_else(|| "it logged nothing".to_owned());
-            fault.arg("cause", last)
-        }
-    }
-}
-
-/// Cause and next step of a server that was killed, from how often the kernel's OOM killer
-/// struck meanwhile; `None`: it does not say.
-fn killed(oom_kills: Option<u64>) -> (Localized, Localized) {
-    let memory = Localized::both(
-        "compare the memory it needs with what is free (a smaller model, context or KV cache needs less)",
-        "请对比所需内存与可用内存；换更小的模型、缩短上下文或减小 KV cache 都能降低占用",
-    );
-    match oom_kills {
-        None => (
-            Localized::both(
-                "killed, perhaps by the kernel for lack of memory (OOM killer)",
-                "被强制结束，可能是内核因内存不足所为（OOM killer，memory）",
-            ),
-            memory,
-        ),
-        Some(0) => (
-            Localized::both(
-                "killed by another process; the kernel's OOM killer did not strike meanwhile, so the kernel was not short of memory",
-                "被其他进程强制结束；期间内核的 OOM killer 没有动作，并非内核内存（memory）不足",
-            ),
-            Localized::both(
-                "see what stops processes on this machine: a user, the limit of a job, or a guard such as systemd-oomd",
-                "请查明本机由谁结束进程：其他用户、作业限额，或 systemd-oomd 之类的守护程序",
-            ),
-        ),
-        Some(_) => (
-            Localized::both(
-                "killed while the kernel was short of memory: its OOM killer struck during this run",
-                "被强制结束，期间内核内存（memory）不足：OOM killer 在本次运行中动作过",
-            ),
-            memory,
-        ),
-    }
-}
-
-/// What the log says of the cause, added to the help of a fault that has another form
-/// than the server's end: requests that failed, a wait that was too long.
-fn with_cause(fault: Finding, diagnosis: Option<Diagnosis>) -> Finding {
-    let explained = [rules::smoke::REQUEST_FAILED.id, rules::smoke::NOT_READY.id];
-    let Some(Diagnosis { signature, line }) = diagnosis.filter(|_| explained.contains(&fault.rule.id)) else {
-        return fault;
-    };
-    let given = |lang| fault.help_text(lang).unwrap_or_default();
-    let (en, zh) = (given(Lang::En), given(Lang::Zh));
-    fault.help(Localized::both(
-        format!("the log says: {} — {line}; {}; {en}", signature.cause.en, signature.advice.en),
-        format!("日志显示：{} — {line}；{}；{zh}", signature.cause.zh, signature.advice.zh),
-    ))
-}
-
 fn read_log(path: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {
@@ -582,17 +489,4 @@ fn read_log(path: &Path) -> String {
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_blamed_only_where_the_kernel_may_have_killed() {
-        let cause = |kills| killed(kills).0.get(Lang::En).to_owned();
-        assert!(cause(None).contains("perhaps by the kernel for lack of memory"));
-        assert!(cause(Some(0)).starts_with("killed by another process"));
-        assert!(cause(Some(2)).contains("the kernel was short of memory"));
-    }
 }

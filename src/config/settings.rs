@@ -354,7 +354,8 @@ pub struct BenchSettings {
     pub requests: u32,
     /// Probes of quality: `builtin`, `builtin-en`, `builtin-zh`, `none`, or a TOML file.
     pub probes: String,
-    /// Probes that are asked, spread over the set; 0: all of them.
+    /// Probes that are asked, spread over the set, by smoke (67, 68) and by the enlarged
+    /// workload; 0: all of them.
     #[serde(deserialize_with = "check::amount")]
     pub probe_count: u32,
     /// What a request has to keep to count as good.

@@ -9,11 +9,11 @@ use crate::bench::experiment::setup::{self, ArmParts, Common, Experiment};
 use crate::bench::experiment::store::Store;
 use crate::bench::experiment::verdict;
 use crate::bench::experiment::{engine, record::LoadFacts};
-use crate::config::{BenchSettings, Project};
+use crate::config::Project;
 use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{Finding, Localized, Location, Severity};
-use crate::quality::ProbeSet;
+use crate::quality::{self, ProbeSet};
 use crate::rules::experiment as rules;
 use crate::term::Phase;
 use std::io;
@@ -34,7 +34,7 @@ pub(super) fn run(ctx: &Context, chain: &Chain) -> Result<Vec<Finding>, RunError
     if projects.is_empty() || ctx.settings.bench.repeats == 0 {
         return Ok(Vec::new());
     }
-    let probes = probes(&ctx.settings.bench, ctx)?;
+    let probes = probes(ctx)?;
     let mut findings = Vec::new();
     for project in projects {
         if ctx.cancel.is_set() {
@@ -56,11 +56,8 @@ fn wanted(ctx: &Context, chain: &Chain, project: &Project) -> bool {
     asked && (!ctx.projects.is_empty() || ctx.at_root(&project.notebook).is_file())
 }
 
-fn probes(settings: &BenchSettings, ctx: &Context) -> Result<Option<ProbeSet>, RunError> {
-    if settings.probes.is_empty() || settings.probes == "none" {
-        return Ok(None);
-    }
-    let set = ProbeSet::named(&settings.probes, &ctx.root).map_err(|error| {
+fn probes(ctx: &Context) -> Result<Option<ProbeSet>, RunError> {
+    quality::chosen(&ctx.settings.bench, &ctx.root).map_err(|error| {
         RunError::usage(
             error.to_string(),
             Localized::both(
@@ -68,8 +65,7 @@ fn probes(settings: &BenchSettings, ctx: &Context) -> Result<Option<ProbeSet>, R
                 "`bench.probes` 可写 `builtin`、`none`，或一个 TOML 文件",
             ),
         )
-    })?;
-    Ok(Some(set.first(settings.probe_count as usize)))
+    })
 }
 
 /// One project: everything is measured anew, unless an earlier run of the very same

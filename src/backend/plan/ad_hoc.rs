@@ -61,6 +61,7 @@ pub(crate) fn of_spec(ctx: &Context, spec: &RunSpec, choice: &BackendChoice, pha
         max_tokens: spec.max_tokens,
         cache_policy: "default".to_owned(),
         claims: spec.claims,
+        probes: None,
         result,
         log_max_bytes: spec.log_max_bytes,
         ready_timeout: seconds(backend.ready_timeout_s),

@@ -67,6 +67,7 @@ pub(crate) fn of_experiment(
         role: wish.role,
         strategy: wish.strategy,
         claims: claims(&wish.features),
+        probes: None,
         features: wish.features,
         notes,
         ready_timeout: seconds(profile.ready_timeout_s),

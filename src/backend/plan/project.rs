@@ -3,6 +3,7 @@
 use super::start::{Wish, start_of};
 use super::*;
 use crate::backend::spec::DEFAULT_LOG_BYTES;
+use crate::quality;
 use crate::term::Phase;
 
 /// Tokens of context per slot of a server that we start.
@@ -82,6 +83,7 @@ fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, wishes: &Wi
     let at = Location::file(ctx.repo_path(&arm.result));
     let workload_path = RepoPath::new(project.workload.clone());
     let workload = read_workload(&ctx.at_root(&project.workload), &workload_path, project.max_tokens)?;
+    let probes = if project.probes { probes(ctx)? } else { None };
     let key = api_key(&ctx.settings.smoke.api_key_env, &at)?;
     let mut features = arm.features.clone();
     let mut notes = Vec::new();
@@ -124,6 +126,7 @@ fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, wishes: &Wi
         role: arm.role,
         strategy: arm.strategy,
         claims: claims(&features),
+        probes,
         features,
         notes,
         ready_timeout: seconds(profile.ready_timeout_s),
@@ -143,5 +146,13 @@ fn of_arm(ctx: &Context, project: &Project, arm: Arm, named: &Named, wishes: &Wi
         cache_policy: arm.cache_policy,
         result: arm.result,
         log_max_bytes: DEFAULT_LOG_BYTES,
+    })
+}
+
+fn probes(ctx: &Context) -> Result<Option<ProbeSet>, Finding> {
+    let settings = &ctx.settings.bench;
+    quality::chosen(settings, &ctx.root).map_err(|error| {
+        Finding::new(&rules::smoke::WORKLOAD, Location::file(RepoPath::new(settings.probes.clone())))
+            .arg("cause", error.to_string())
     })
 }

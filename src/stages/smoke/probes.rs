@@ -29,20 +29,18 @@ pub(super) struct Judged {
     pub(super) compared: bool,
 }
 
-/// Asks the built-in set once. `None` when the set cannot be read.
-pub(super) async fn ask(run: &Run) -> Option<Asked> {
-    let set = ProbeSet::builtin().ok()?;
+/// Asks a set once.
+pub(super) async fn ask(run: &Run, set: &ProbeSet) -> Asked {
     let mut answers = Answers::new();
-    quality::ask(run, &set, Moment::After, &mut answers).await;
-    Some(Asked { set: set.name, sha256: set.sha256, answers })
+    quality::ask(run, set, Moment::After, &mut answers).await;
+    Asked { set: set.name.clone(), sha256: set.sha256.clone(), answers }
 }
 
-/// Judges the answers; `baseline` is the result file of the other side, if there is one.
-pub(super) fn judge(asked: &Asked, baseline: Option<&Path>) -> Option<Judged> {
-    let set = ProbeSet::builtin().ok().filter(|set| set.sha256 == asked.sha256)?;
+/// Judges the answers to a set; `baseline` is the result file of the other side, if there is one.
+pub(super) fn judge(set: &ProbeSet, asked: &Asked, baseline: Option<&Path>) -> Judged {
     let theirs = baseline.and_then(kept).filter(|theirs| theirs.sha256 == asked.sha256);
-    let columns = quality::judge(&set, &asked.answers, theirs.as_ref().map(|theirs| &theirs.answers));
-    Some(Judged { columns, compared: theirs.is_some() })
+    let columns = quality::judge(set, &asked.answers, theirs.as_ref().map(|theirs| &theirs.answers));
+    Judged { columns, compared: theirs.is_some() }
 }
 
 /// The answers that a result file keeps.
@@ -90,8 +88,12 @@ mod tests {
     use crate::quality::AnswerRecord;
     use serde_json::json;
 
+    fn set() -> ProbeSet {
+        ProbeSet::builtin().unwrap()
+    }
+
     fn asked(text: impl Fn(usize) -> Option<String>) -> Asked {
-        let set = ProbeSet::builtin().unwrap();
+        let set = set();
         let answers = set.probes.iter().enumerate().map(|(number, probe)| {
             let fault = text(number).is_none().then(|| "timeout".to_owned());
             let record = AnswerRecord { moment: Moment::After, text: text(number), fault, log_loss: None, tokens: 0 };
@@ -107,7 +109,7 @@ mod tests {
         let baseline = asked(|number| Some(number.to_string()));
         std::fs::write(&path, json!({ "probes": baseline }).to_string()).unwrap();
         let candidate = asked(|number| Some(if number == 0 { "other".to_owned() } else { number.to_string() }));
-        let judged = judge(&candidate, Some(&path)).unwrap();
+        let judged = judge(&set(), &candidate, Some(&path));
         let block = block(Some(&judged));
         let count = baseline.answers.len() as f64;
         assert_eq!((block.status.as_deref(), block.metric.as_deref()), (Some("observed"), Some("exact_text")));
@@ -115,16 +117,16 @@ mod tests {
         // Probes of another set say nothing about these.
         let other = Asked { sha256: "x".to_owned(), ..baseline };
         std::fs::write(&path, json!({ "probes": other }).to_string()).unwrap();
-        assert!(!judge(&candidate, Some(&path)).unwrap().compared);
+        assert!(!judge(&set(), &candidate, Some(&path)).compared);
     }
 
     #[test]
     fn what_was_not_answered_was_not_collected() {
         let status = |judged: Option<&Judged>| block(judged).status;
         assert_eq!(status(None).as_deref(), Some("not_collected"));
-        assert_eq!(status(judge(&asked(|_| None), None).as_ref()).as_deref(), Some("not_collected"));
+        assert_eq!(status(Some(&judge(&set(), &asked(|_| None), None))).as_deref(), Some("not_collected"));
         assert_eq!(
-            status(judge(&asked(|_| Some(String::new())), None).as_ref()).as_deref(),
+            status(Some(&judge(&set(), &asked(|_| Some(String::new())), None))).as_deref(),
             Some("reference"),
             "an empty answer is one"
         );

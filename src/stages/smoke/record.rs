@@ -40,7 +40,7 @@ pub(super) fn write_result(
 /// The quality columns of this run; a candidate's against its baseline.
 fn judged(plan: &Plan, observed: &Observed) -> Option<Judged> {
     let baseline = (plan.role == Role::Candidate).then(|| plan.result.with_extension("baseline.json"));
-    probes::judge(observed.measured.probes.as_ref()?, baseline.as_deref())
+    Some(probes::judge(plan.probes.as_ref()?, observed.measured.probes.as_ref()?, baseline.as_deref()))
 }
 
 /// Writes the failure record; the result file stays as it is.

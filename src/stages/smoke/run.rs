@@ -128,9 +128,9 @@ async fn measure(session: &Session<'_>, measured: &mut Measured) -> Result<(), F
         measured.invalidation = Some(invalidate(&run, &requests[0]).await);
     }
     all_succeeded(session, &measured.traces)?;
-    if plan.project.as_ref().is_some_and(|project| project.probes) {
+    if let Some(set) = &plan.probes {
         phase.say("quality probes");
-        measured.probes = probes::ask(&run).await;
+        measured.probes = Some(probes::ask(&run, set).await);
     }
     Ok(())
 }
