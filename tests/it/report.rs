@@ -104,6 +104,9 @@ fn the_terminal_and_markdown_have_the_same_table() {
 fn what_is_absent_is_null_with_a_reason_and_scopes_have_columns_of_their_own() {
     let output = verify(&project("")).args(["report", EXAMPLE, RESULT, "--format", "json"]).output().unwrap();
     let table: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let schema = fs::read_to_string(project("schemas/verify-table-v1.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    assert_eq!(schema.iter_errors(&table).map(|error| error.to_string()).collect::<Vec<_>>(), Vec::<String>::new());
     let rows = table["rows"].as_array().unwrap();
     assert_eq!((rows.len(), &table["schema_version"]), (4, &Value::from("verify-table/v1")));
     for row in rows {

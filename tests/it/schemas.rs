@@ -11,6 +11,7 @@ use verify::bench::experiment::spec::ExperimentSpec;
 use verify::config::{self, Settings};
 use verify::quality::ProbeFile;
 use verify::render::v1::Report;
+use verify::report::json::Table;
 
 /// Every published schema: its file name below `schemas/`, and what generates it.
 fn published() -> Vec<(&'static str, Value)> {
@@ -20,6 +21,7 @@ fn published() -> Vec<(&'static str, Value)> {
         ("probes-toml.schema.json", user_schema::<ProbeFile>("probes.toml")),
         ("verify-experiment-v1.schema.json", experiment_schema()),
         ("verify-report-v1.schema.json", report_schema()),
+        ("verify-table-v1.schema.json", table_schema()),
         ("verify-toml.schema.json", settings_schema()),
     ]
 }
@@ -28,6 +30,12 @@ fn published() -> Vec<(&'static str, Value)> {
 fn report_schema() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<Report>().to_value()
+}
+
+/// What `verify report --format json` writes.
+fn table_schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<Table>().to_value()
 }
 
 /// What the program writes of an experiment.
