@@ -24,6 +24,7 @@ use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{Finding, Localized, Location, RepoPath};
 use crate::quality::ProbeSet;
+use crate::results::files::failure_record_of;
 use crate::rules;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Where the record of a failure goes: `<stem>.failure.json` beside the result.
     pub(crate) fn failure_path(&self) -> PathBuf {
-        self.result.with_extension("failure.json")
+        failure_record_of(&self.result)
     }
 }
 

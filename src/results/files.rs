@@ -12,6 +12,11 @@ const FAILURE: &str = ".failure.json";
 /// Where earlier results are kept.
 const HISTORY: &str = "history";
 
+/// Where the record of a failed run stands beside the result that it did not write.
+pub fn failure_record_of(result: &Path) -> PathBuf {
+    result.with_extension(FAILURE.trim_start_matches('.'))
+}
+
 /// One file to judge.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {

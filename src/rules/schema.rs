@@ -164,4 +164,10 @@ super::rules! {
         why: "With --level compat the verdict is exactly that of the checklist's filter under jq 1.6, for those who need parity."
            / "使用 --level compat 时，结论与检查清单的过滤器在 jq 1.6 下完全一致，供需要对齐的人使用。";
     }
+    FAILED_SINCE = "schema/failed-since" Warning {
+        message: "this result is of an earlier run; the last one failed: {reason}" / "这是更早一次运行的结果；最近一次运行失败了：{reason}";
+        help: "mend the cause and run it again; {record} says more, and goes to history/ when a run succeeds" / "请排除原因后重新运行；详情见 {record}，运行成功后它会移入 history/";
+        why: "A failed run leaves the earlier result untouched, so the file looks fresh while what it describes no longer works."
+           / "失败的运行不会改动更早的结果，文件看上去是新的，所描述的配置却可能已经跑不通。";
+    }
 }

@@ -5,12 +5,13 @@ use crate::cli::SchemaArgs;
 use crate::config::{Project, SchemaLevel, nearest};
 use crate::course::Context;
 use crate::error::RunError;
-use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, Summary};
+use crate::model::{Finding, Item, ItemStatus, Localized, Location, Outcome, RepoPath, Summary};
 use crate::results::files::{self, Candidate};
 use crate::results::gate::{self, Form, Judgement, Mark};
 use crate::results::{jq, json};
 use crate::rules::{run as run_rules, schema as rules};
 use rayon::prelude::*;
+use serde_json::Value;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -107,7 +108,25 @@ fn judge_file(ctx: &Context, file: &Candidate, level: SchemaLevel) -> Judged {
     }
     let mut item = Item::new(path.clone(), if judgement.is_ok() { ItemStatus::Ok } else { ItemStatus::Failed });
     item.project = files::project_of(ctx, &file.path);
-    Judged { item: Some(item), findings: gate::findings(&path, &text, judgement.marks) }
+    let mut findings = gate::findings(&path, &text, judgement.marks);
+    findings.extend(failed_since(ctx, &file.path, path));
+    Judged { item: Some(item), findings }
+}
+
+/// The record of a failure beside a result: the run that should have replaced it failed.
+fn failed_since(ctx: &Context, result: &Path, shown: RepoPath) -> Option<Finding> {
+    let record = files::failure_record_of(result);
+    let bytes = read(&record, ctx.settings.schema.max_bytes).ok()?;
+    let reason = serde_json::from_slice::<Value>(&bytes).ok().and_then(|record| {
+        let reason = record["failure"]["failure_reason"].as_str()?;
+        Some(reason.to_owned())
+    });
+    let unknown = || Localized::both("the record does not say why", "记录中没有写明原因");
+    Some(
+        Finding::new(&rules::FAILED_SINCE, Location::file(shown))
+            .arg("reason", reason.map_or_else(unknown, Localized::from))
+            .arg("record", ctx.repo_path(&record).as_str()),
+    )
 }
 
 /// The bytes of a file, or why there are none. Never more than the limit is read,

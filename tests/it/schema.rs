@@ -278,6 +278,30 @@ fn the_chain_judges_the_chosen_projects_and_demands_results_only_when_asked() {
 }
 
 #[test]
+fn a_result_whose_last_run_failed_is_marked() {
+    let folder = course(&[("66_vllm_real.json", GOOD)]);
+    let record = folder.path().join("benchmarks/results/66_vllm_real.failure.json");
+    fs::write(&record, r#"{"failure": {"failure_reason": "the server went away"}}"#).unwrap();
+    let run = || {
+        let mut command = verify(folder.path());
+        command.args(["schema"]);
+        report(command)
+    };
+    let (code, document) = run();
+    let finding = &document["stages"][0]["findings"][0];
+    assert_eq!(
+        (code, finding["rule"].as_str(), finding["severity"].as_str()),
+        (0, Some("schema/failed-since"), Some("warning"))
+    );
+    assert_eq!(finding["path"], "benchmarks/results/66_vllm_real.json");
+    assert!(finding["message"].as_str().unwrap().contains("the server went away"), "{finding}");
+    fs::write(&record, "torn").unwrap();
+    assert!(run().1["stages"][0]["findings"][0]["message"].as_str().unwrap().contains("does not say why"));
+    fs::remove_file(&record).unwrap();
+    assert!(targets(&run().1, "warning").is_empty());
+}
+
+#[test]
 fn print_schema_prints_the_committed_schema() {
     let output = verify(Path::new(".")).args(["schema", "--print-schema"]).output().unwrap();
     let committed = fs::read(project("schemas/inference-benchmark-v1.schema.json")).unwrap();
