@@ -27,6 +27,7 @@ pub use static_checks::StaticArgs;
 use crate::model::Lang;
 use crate::render::{Format, OutputTarget};
 use crate::term::ColorChoice;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,8 +70,21 @@ impl Cli {
 /// Help or version was asked for, or the command line cannot be understood.
 pub(crate) fn parse(args: &[OsString], lang: Lang) -> Result<Cli, clap::Error> {
     let mut command = chinese::speaking(Cli::command(), lang);
-    let mut matches = command.try_get_matches_from_mut(args)?;
+    let mut matches = command.try_get_matches_from_mut(args).map_err(without_internal_commands)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// clap names every command where one is missing or misspelt, the hidden ones too.
+fn without_internal_commands(mut error: clap::Error) -> clap::Error {
+    for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
+        if let Some(ContextValue::Strings(names)) = error.remove(kind) {
+            let names: Vec<String> = names.into_iter().filter(|name| !name.starts_with("__")).collect();
+            if !names.is_empty() {
+                error.insert(kind, ContextValue::Strings(names));
+            }
+        }
+    }
+    error
 }
 
 /// What clap has to say, where it is not in clap's own words.

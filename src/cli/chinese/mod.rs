@@ -85,7 +85,7 @@ pub(super) fn said(error: &clap::Error, coloured: bool, width: usize) -> String 
     let text = error.render();
     let text = if coloured && !error.use_stderr() { text.ansi().to_string() } else { text.to_string() };
     let text = if error.use_stderr() { refusal(&text, coloured) } else { page(&text) };
-    text.lines().map(|line| fold(line, width) + "\n").collect()
+    text.lines().map(|line| fold(line.trim_end(), width) + "\n").collect()
 }
 
 /// A help page, whose words of clap's own are still English.
@@ -144,7 +144,7 @@ fn filled(template: &str, holes: &[String]) -> String {
 /// Breaks a line that is too wide; what follows stands below the column of the help text.
 fn fold(line: &str, width: usize) -> String {
     let indent = help_column(line).min(width / 2);
-    let (mut out, mut used, mut last_break) = (String::new(), 0, None);
+    let (mut out, mut used, mut last_break, mut label) = (String::new(), 0, None, false);
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
         if letter == '\u{1b}' {
@@ -154,7 +154,9 @@ fn fold(line: &str, width: usize) -> String {
             continue;
         }
         let wide = letter.width().unwrap_or(0);
-        if used > indent && (letter == ' ' || wide == 2 && !BOUND_TO_THE_LEFT.contains(letter)) {
+        // `[可选值：` stays together.
+        label = letter == '[' || label && letter != '：';
+        if used > indent && !label && (letter == ' ' || wide == 2 && !BOUND_TO_THE_LEFT.contains(letter)) {
             last_break = Some(out.len());
         }
         if used + wide > width && used > indent {
