@@ -259,9 +259,9 @@ impl<'a> Screen<'a> {
         if global.no_progress || global.quiet {
             Progress::Silent
         } else if io::stderr().is_terminal() && std::env::var_os("CI").is_none() {
-            Progress::Bar
+            Progress::Bar(self.lang)
         } else {
-            Progress::Lines
+            Progress::Lines(self.lang)
         }
     }
 

@@ -5,9 +5,10 @@ use crate::backend::diagnose::SIGNATURES;
 use crate::cli::ExplainArgs;
 use crate::config::nearest;
 use crate::error::RunError;
-use crate::model::{Lang, Localized, Text};
+use crate::model::{Lang, Localized, Text, word};
 use crate::rules::example::{Example, Part, Side};
 use crate::rules::{self, Rule, readable};
+use crate::term::pad;
 use std::fmt::Write;
 
 /// Begins the ids of known causes of a server's end.
@@ -24,15 +25,20 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
             for rule in rules::all() {
                 let _ = writeln!(
                     text,
-                    "{:34} {:8} {}",
+                    "{:34} {} {}",
                     rule.id,
-                    rule.severity.name(),
+                    pad(word(rule.severity.name(), screen.lang), 8),
                     readable(rule.message.get(screen.lang))
                 );
             }
             for signature in SIGNATURES {
                 let id = format!("{DIAGNOSIS}{}", signature.id);
-                let _ = writeln!(text, "{id:34} {:8} {}", "cause", signature.cause.get(screen.lang));
+                let _ = writeln!(
+                    text,
+                    "{id:34} {} {}",
+                    pad(word("cause", screen.lang), 8),
+                    signature.cause.get(screen.lang)
+                );
             }
         }
         Some(id) if id.starts_with(DIAGNOSIS) => write_diagnosis(&mut text, id, screen.lang)?,
@@ -40,7 +46,7 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
         Some(id) => {
             let rule = rules::find(id).ok_or_else(|| unknown(id))?;
             let message = readable(rule.message.get(screen.lang));
-            let _ = writeln!(text, "{} ({})\n\n{message}\n", rule.id, rule.severity.name());
+            let _ = writeln!(text, "{} ({})\n\n{message}\n", rule.id, word(rule.severity.name(), screen.lang));
             let _ = writeln!(text, "{}", readable(rule.why.get(screen.lang)));
             let help = readable(rule.help.get(screen.lang));
             if !help.is_empty() {
@@ -56,11 +62,17 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
 /// Lists the rules of one group, such as `links`; false when there is no such group.
 fn write_group(text: &mut String, group: &str, lang: Lang) -> bool {
     for rule in rules::all().filter(|rule| rule.id.split_once('/').is_some_and(|(name, _)| name == group)) {
-        let _ = writeln!(text, "{:34} {:8} {}", rule.id, rule.severity.name(), readable(rule.message.get(lang)));
+        let _ = writeln!(
+            text,
+            "{:34} {} {}",
+            rule.id,
+            pad(word(rule.severity.name(), lang), 8),
+            readable(rule.message.get(lang))
+        );
     }
     for signature in SIGNATURES.iter().filter(|_| DIAGNOSIS.strip_suffix('/') == Some(group)) {
         let id = format!("{DIAGNOSIS}{}", signature.id);
-        let _ = writeln!(text, "{id:34} {:8} {}", "cause", signature.cause.get(lang));
+        let _ = writeln!(text, "{id:34} {} {}", pad(word("cause", lang), 8), signature.cause.get(lang));
     }
     !text.is_empty()
 }

@@ -3,7 +3,7 @@
 
 mod help;
 
-use crate::model::Lang;
+use crate::model::{Lang, translate};
 use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, Command};
 use unicode_width::UnicodeWidthChar;
@@ -96,49 +96,12 @@ fn page(text: &str) -> String {
 
 /// A refusal, line by line.
 fn refusal(text: &str, coloured: bool) -> String {
-    let lines = text.lines().map(|line| translate(line).unwrap_or_else(|| line.to_owned()));
+    let lines = text.lines().map(|line| translate(help::REFUSALS, line).unwrap_or_else(|| line.to_owned()));
     let text = page(&lines.collect::<Vec<_>>().join("\n"));
     match text.strip_prefix("错误：").filter(|_| coloured) {
         Some(rest) => format!("\u{1b}[1m\u{1b}[31m错误：\u{1b}[0m{rest}"),
         None => text,
     }
-}
-
-/// A line by the first template that fits; what stands in its holes is translated as well.
-fn translate(line: &str) -> Option<String> {
-    help::REFUSALS.iter().find_map(|(en, zh)| {
-        let holes = matched(en, line)?;
-        let holes: Vec<String> =
-            holes.iter().map(|hole| translate(hole).unwrap_or_else(|| (*hole).to_owned())).collect();
-        Some(filled(zh, &holes))
-    })
-}
-
-/// What stands in the holes of a template, if the text is of its kind.
-fn matched<'t>(template: &str, text: &'t str) -> Option<Vec<&'t str>> {
-    let mut pieces = template.split("{}");
-    let mut rest = text.strip_prefix(pieces.next()?)?;
-    let pieces: Vec<&str> = pieces.collect();
-    let mut holes = Vec::new();
-    for (at, piece) in pieces.iter().enumerate() {
-        let end = if at + 1 == pieces.len() { rest.strip_suffix(piece)?.len() } else { rest.find(piece)? };
-        holes.push(&rest[..end]);
-        rest = &rest[end + piece.len()..];
-    }
-    rest.is_empty().then_some(holes)
-}
-
-/// Fills `{}` in turn and `{N}` by position.
-fn filled(template: &str, holes: &[String]) -> String {
-    let numbered =
-        holes.iter().enumerate().fold(template.to_owned(), |text, (at, hole)| text.replace(&format!("{{{at}}}"), hole));
-    let mut pieces = numbered.split("{}");
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for (piece, hole) in pieces.zip(holes) {
-        out.push_str(hole);
-        out.push_str(piece);
-    }
-    out
 }
 
 /// Breaks a line that is too wide; what follows stands below the column of the help text.
@@ -281,16 +244,16 @@ mod tests {
     fn a_refusal_is_taken_apart_and_put_together() {
         let line = "error: invalid value '0' for '--concurrency <C>': 0 is not in 1..=4096";
         assert_eq!(
-            translate(line).as_deref(),
+            translate(help::REFUSALS, line).as_deref(),
             Some("错误：值 '0' 不能用于 '--concurrency <C>'：0 不在 1..=4096 范围内")
         );
         assert_eq!(
-            translate("  tip: a similar argument exists: '--fix'").as_deref(),
+            translate(help::REFUSALS, "  tip: a similar argument exists: '--fix'").as_deref(),
             Some("  提示：是不是想写 '--fix'？")
         );
-        assert_eq!(translate("nothing of clap's"), None);
+        assert_eq!(translate(help::REFUSALS, "nothing of clap's"), None);
         assert_eq!(
-            translate("`max` of `chat` must be a whole number above 0").as_deref(),
+            translate(help::REFUSALS, "`max` of `chat` must be a whole number above 0").as_deref(),
             Some("`chat` 的 `max` 必须是大于 0 的整数")
         );
     }
