@@ -43,6 +43,7 @@ use model::{Lang, Localized, RunReport};
 use pipeline::Job;
 use render::{Format, HumanOptions};
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,11 +52,28 @@ use term::{Progress, TermFacts};
 /// Exit code of a usage or configuration fault.
 const USAGE: u8 = 2;
 
-/// Prints what clap has to say (help, version, a fault of the command line) and gives
-/// its exit code. A closed pipe is no fault.
-pub fn usage_exit(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+/// Reads the command line. Help, version and refusals are printed in the language of the
+/// user, and what comes back is the exit code; a closed pipe is no fault.
+///
+/// # Errors
+/// There is no command to run.
+pub fn parse(args: &[OsString]) -> Result<Cli, ExitCode> {
+    let lang = spoken(args, |name| std::env::var(name).ok());
+    cli::parse(args, lang).map_err(|error| {
+        tell(&error, lang);
+        if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+    })
+}
+
+/// Prints what clap has to say.
+fn tell(error: &clap::Error, lang: Lang) {
+    let is_terminal = if error.use_stderr() { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+    let coloured = TermFacts::of(is_terminal).use_color(term::ColorChoice::Auto);
+    let _ = match (cli::in_words(error, lang, coloured), error.use_stderr()) {
+        (None, _) => error.print(),
+        (Some(text), true) => io::stderr().write_all(text.as_bytes()),
+        (Some(text), false) => io::stdout().write_all(text.as_bytes()),
+    };
 }
 
 /// Runs one command; the result is the exit code of the process.
@@ -241,9 +259,9 @@ impl<'a> Screen<'a> {
         if global.no_progress || global.quiet {
             Progress::Silent
         } else if io::stderr().is_terminal() && std::env::var_os("CI").is_none() {
-            Progress::Bar
+            Progress::Bar(self.lang)
         } else {
-            Progress::Lines
+            Progress::Lines(self.lang)
         }
     }
 
@@ -400,9 +418,49 @@ impl<'a> Screen<'a> {
     }
 }
 
+/// The language of help and refusals, which are printed before the options are read:
+/// `--lang`, then VERIFY_LANG, then the locale.
+fn spoken(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Lang {
+    let named = |text: &str| <Lang as clap::ValueEnum>::from_str(text, true).ok();
+    let mut words = args.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        let value = match word.strip_prefix("--lang") {
+            Some("") => words.next().map(|value| value.into_owned()),
+            Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+            None => None,
+        };
+        if let Some(lang) = value.as_deref().and_then(named) {
+            return lang;
+        }
+    }
+    variable("VERIFY_LANG").as_deref().and_then(named).unwrap_or_else(|| locale(variable))
+}
+
 /// The language of the locale: LC_ALL, then LC_MESSAGES, then LANG.
 fn locale(variable: impl Fn(&str) -> Option<String>) -> Lang {
     let name =
         ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
     if name.is_some_and(|name| name.to_ascii_lowercase().starts_with("zh")) { Lang::Zh } else { Lang::En }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_known_before_the_options_are_read() {
+        let with = |args: &[&str], set: &[(&str, &str)]| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let set = set.to_vec();
+            spoken(&args, move |name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(with(&["verify", "links"], &[]), Lang::En);
+        assert_eq!(with(&["verify", "--lang", "zh", "links"], &[("VERIFY_LANG", "en")]), Lang::Zh);
+        assert_eq!(with(&["verify", "links", "--lang=zh"], &[]), Lang::Zh);
+        assert_eq!(with(&["verify", "links"], &[("VERIFY_LANG", "zh"), ("LANG", "C")]), Lang::Zh);
+        assert_eq!(with(&["verify", "--lang", "xx"], &[("LC_ALL", "zh_CN.UTF-8")]), Lang::Zh);
+        assert_eq!(with(&["verify", "--", "--lang", "zh"], &[("LANG", "de_DE")]), Lang::En);
+    }
 }

@@ -1,12 +1,12 @@
 //! `verify`: parse, dispatch, exit code.
 
-use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match verify::cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return verify::usage_exit(&error),
-    };
-    ExitCode::from(verify::run(&cli))
+    let args: Vec<OsString> = std::env::args_os().collect();
+    match verify::parse(&args) {
+        Ok(cli) => ExitCode::from(verify::run(&cli)),
+        Err(code) => code,
+    }
 }

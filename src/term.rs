@@ -1,6 +1,7 @@
 //! Colour, width and progress: functions of what is passed in, never of the
 //! environment behind the caller's back.
 
+use crate::model::Lang;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,16 +121,16 @@ pub enum Progress {
     #[default]
     Silent,
     /// One line per step, for logs.
-    Lines,
+    Lines(Lang),
     /// A bar that is drawn over.
-    Bar,
+    Bar(Lang),
 }
 
 impl Progress {
     /// Begins a phase of `total` steps.
     pub fn start(self, name: &str, total: u64) -> Phase {
         let bar = match self {
-            Progress::Bar => {
+            Progress::Bar(_) => {
                 let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
                 if let Ok(style) = ProgressStyle::with_template("{prefix:8} {bar:24} {pos}/{len} {elapsed} {wide_msg}")
                 {
@@ -163,9 +164,10 @@ pub struct Phase {
 impl Phase {
     /// Says what is going on now, without counting.
     pub fn say(&self, what: &str) {
+        let what = &self.in_words(what);
         match (&self.bar, self.mode) {
             (Some(bar), _) => bar.set_message(clean(what)),
-            (None, Progress::Lines) => self.line(&format!("{}: {what}", self.name)),
+            (None, Progress::Lines(_)) => self.line(&format!("{}: {what}", self.name)),
             _ => {}
         }
     }
@@ -173,7 +175,7 @@ impl Phase {
     /// Says what is going on where a line is drawn over; in a log it would only be noise.
     pub fn quiet_say(&self, what: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_message(clean(what));
+            bar.set_message(clean(&self.in_words(what)));
         }
     }
 
@@ -187,14 +189,22 @@ impl Phase {
 
     /// Counts one step and says which.
     pub fn step(&self, what: &str) {
+        let what = &self.in_words(what);
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         match (&self.bar, self.mode) {
             (Some(bar), _) => {
                 bar.set_position(done);
                 bar.set_message(clean(what));
             }
-            (None, Progress::Lines) => self.line(&format!("[{done}/{}] {}: {what}", self.total, self.name)),
+            (None, Progress::Lines(_)) => self.line(&format!("[{done}/{}] {}: {what}", self.total, self.name)),
             _ => {}
+        }
+    }
+
+    fn in_words(&self, what: &str) -> String {
+        match self.mode {
+            Progress::Bar(lang) | Progress::Lines(lang) => crate::model::progress(what, lang),
+            Progress::Silent => what.to_owned(),
         }
     }
 

@@ -4,6 +4,7 @@ mod answers;
 mod backend;
 mod bench;
 mod chain;
+mod chinese;
 mod links;
 mod report;
 mod results;
@@ -26,7 +27,9 @@ pub use static_checks::StaticArgs;
 use crate::model::Lang;
 use crate::render::{Format, OutputTarget};
 use crate::term::ColorChoice;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The gate between an inference result and its readers.
@@ -60,6 +63,44 @@ impl Cli {
         GlobalArgs::augment_args(root).subcommand_required(true).subcommands(visible)
     }
 }
+
+/// Reads the command line, with help and refusals in `lang`.
+///
+/// # Errors
+/// Help or version was asked for, or the command line cannot be understood.
+pub(crate) fn parse(args: &[OsString], lang: Lang) -> Result<Cli, clap::Error> {
+    let mut command = chinese::speaking(Cli::command(), lang);
+    let mut matches = command.try_get_matches_from_mut(args).map_err(without_internal_commands)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// clap names every command where one is missing or misspelt, the hidden ones too.
+fn without_internal_commands(mut error: clap::Error) -> clap::Error {
+    for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
+        if let Some(ContextValue::Strings(names)) = error.remove(kind) {
+            let names: Vec<String> = names.into_iter().filter(|name| !name.starts_with("__")).collect();
+            if !names.is_empty() {
+                error.insert(kind, ContextValue::Strings(names));
+            }
+        }
+    }
+    error
+}
+
+/// What clap has to say, where it is not in clap's own words.
+pub(crate) fn in_words(error: &clap::Error, lang: Lang, coloured: bool) -> Option<String> {
+    (lang == Lang::Zh).then(|| chinese::said(error, coloured, width()))
+}
+
+/// Columns of the terminal, 100 at most.
+fn width() -> usize {
+    let stated = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    stated.or_else(seen).unwrap_or(MAX_WIDTH).clamp(40, MAX_WIDTH)
+}
+
+/// Columns that help takes at most.
+const MAX_WIDTH: usize = 100;
 
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
@@ -129,7 +170,7 @@ pub enum Command {
     Settings,
     /// Write a commented verify.toml
     Init(InitArgs),
-    /// Explain a rule
+    /// Explain a rule: what is wrong, why it matters, what to do, a bad and a good example
     Explain(ExplainArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -168,7 +209,7 @@ pub struct InitArgs {
 /// `verify explain`.
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArgs {
-    /// Rule id, such as links/missing-file; none: list every rule
+    /// Rule id, such as links/missing-file, or a group, such as links; none: list every rule
     pub rule: Option<String>,
 }
 

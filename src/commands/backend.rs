@@ -29,6 +29,51 @@ fn profiles(cli: &Cli) -> Result<Vec<BackendProfile>, RunError> {
     Ok(config::resolve(&root, file.as_deref())?.settings.backend)
 }
 
+/// What a profile says of itself. The profiles of the program are written in English, and
+/// their Chinese stands here; those of a user are in the user's own words.
+fn told(english: &str, lang: Lang) -> &str {
+    match lang {
+        Lang::En => english,
+        Lang::Zh => PROFILES.iter().find(|(en, _)| *en == english).map_or(english, |(_, zh)| zh),
+    }
+}
+
+const PROFILES: &[(&str, &str)] = &[
+    (
+        "llama.cpp's server with SmolLM2-135M (Q4_1) on the CPU, provisioned by verify",
+        "llama.cpp 的服务，用 CPU 运行 SmolLM2-135M（Q4_1），由 verify 安装",
+    ),
+    ("verify backend install cpu", "verify backend install cpu"),
+    (
+        "llama.cpp's llama-server on PATH; give a GGUF file with --model",
+        "PATH 中的 llama-server（llama.cpp）；用 --model 给出 GGUF 文件",
+    ),
+    ("install llama.cpp and put llama-server on PATH", "请安装 llama.cpp，并把 llama-server 放到 PATH 中"),
+    (
+        "SGLang, as a module of the Python on PATH; give a model folder or id with --model",
+        "SGLang，PATH 中 Python 的模块；用 --model 给出模型目录或 id",
+    ),
+    (
+        "pip install sglang (in an environment of its own, on a machine with a GPU)",
+        "pip install sglang（装在独立的环境里，机器需有 GPU）",
+    ),
+    ("Ollama on PATH; give the name of a pulled model with --model", "PATH 中的 Ollama；用 --model 给出已拉取的模型名"),
+    ("install Ollama and put ollama on PATH", "请安装 Ollama，并把 ollama 放到 PATH 中"),
+    (
+        "transformers serve on PATH; give a model folder with --model; no counters, so project 66 only",
+        "PATH 中的 transformers serve；用 --model 给出模型目录；没有计数器，只能用于项目 66",
+    ),
+    (
+        "pip install transformers[serving] (in an environment of its own)",
+        "pip install transformers[serving]（装在独立的环境里）",
+    ),
+    ("vLLM on PATH; give a model folder or id with --model", "PATH 中的 vLLM；用 --model 给出模型目录或 id"),
+    (
+        "pip install vllm (in an environment of its own, on a machine with a GPU)",
+        "pip install vllm（装在独立的环境里，机器需有 GPU）",
+    ),
+];
+
 /// Where the program of a backend is, or `None`.
 fn here(profile: &BackendProfile) -> Option<String> {
     if profile.provision == "cpu" {
@@ -43,8 +88,9 @@ fn list(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     let rows: Vec<[String; 3]> = profiles
         .iter()
         .map(|profile| {
-            let state = here(profile).unwrap_or_else(|| format!("{}{}", say("missing: ", "缺少："), profile.install));
-            [profile.name.clone(), profile.summary.clone(), state]
+            let state = here(profile)
+                .unwrap_or_else(|| format!("{}{}", say("missing: ", "缺少："), told(&profile.install, screen.lang)));
+            [profile.name.clone(), told(&profile.summary, screen.lang).to_owned(), state]
         })
         .collect();
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
@@ -137,7 +183,7 @@ fn doctor(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
     for profile in &profiles {
         match here(profile) {
             Some(state) => line(&profile.name, state, None),
-            None => line(&profile.name, missing(), Some(profile.install.as_str().into())),
+            None => line(&profile.name, missing(), Some(told(&profile.install, lang).into())),
         }
     }
     match doctor::gpus() {
@@ -172,5 +218,21 @@ fn write_cache(text: &mut String, lang: Lang) {
     };
     let free = free.map_or_else(|| "?".to_owned(), |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
     let label = Localized::both("free in the cache folder", "缓存文件夹可用空间");
-    let _ = writeln!(text, "· {}  {free}  {} {state}", pad("disk", 14), label.get(lang));
+    let _ =
+        writeln!(text, "· {}  {free}  {} {state}", pad(Localized::both("disk", "磁盘").get(lang), 14), label.get(lang));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_profile_of_the_program_is_told_in_chinese_and_none_is_left_over() {
+        let settings = config::resolve(Path::new("/nowhere"), None).unwrap().settings;
+        let wanted: BTreeSet<String> =
+            settings.backend.iter().flat_map(|profile| [profile.summary.clone(), profile.install.clone()]).collect();
+        let there: BTreeSet<String> = PROFILES.iter().map(|(en, _)| (*en).to_owned()).collect();
+        assert_eq!(wanted, there);
+    }
 }

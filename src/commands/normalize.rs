@@ -56,7 +56,7 @@ pub(crate) fn run(args: &NormalizeArgs, cli: &Cli, screen: &Screen<'_>) -> Resul
 /// A line per file would drown the summary of ten thousand.
 fn bar_only(progress: Progress) -> Progress {
     match progress {
-        Progress::Bar => Progress::Bar,
+        bar @ Progress::Bar(_) => bar,
         _ => Progress::Silent,
     }
 }

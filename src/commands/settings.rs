@@ -3,6 +3,7 @@
 use crate::cli::Cli;
 use crate::config::{self, Origin};
 use crate::error::RunError;
+use crate::model::{Lang, Text};
 use crate::render::Format;
 use crate::{Screen, roots};
 use std::fmt::Write;
@@ -25,19 +26,31 @@ pub(crate) fn run(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
         screen.print(&crate::results::v1::to_text(&value));
         return Ok(0);
     }
-    let mut text = format!("# root: {}\n", root.display());
-    let file = resolved.file.as_ref().map_or("none".to_owned(), |path| path.display().to_string());
-    let _ = writeln!(text, "# file: {file}");
+    let say = |text: Text| text.get(screen.lang);
+    let mut text = format!("# {}: {}\n", say(Text { en: "root", zh: "根目录" }), root.display());
+    let none = || say(Text { en: "none", zh: "无" }).to_owned();
+    let file = resolved.file.as_ref().map_or_else(none, |path| path.display().to_string());
+    let _ = writeln!(text, "# {}: {file}", say(Text { en: "file", zh: "设置文件" }));
     if let Ok(toml::Value::Table(table)) = toml::Value::try_from(&resolved.settings) {
         for (key, value) in &table {
-            write_value(&mut text, key, value, &|path| resolved.origins.get(path));
+            write_value(&mut text, key, value, &|path| layer(resolved.origins.get(path), screen.lang));
         }
     }
     screen.print(&text);
     Ok(0)
 }
 
-fn write_value(text: &mut String, path: &str, value: &toml::Value, origin: &dyn Fn(&str) -> Option<Origin>) {
+/// Where a value comes from, for people; [`Origin::name`] is for machines.
+fn layer(origin: Option<Origin>, lang: Lang) -> &'static str {
+    match origin {
+        Some(Origin::Builtin) => Text { en: Origin::Builtin.name(), zh: "内置" },
+        Some(Origin::File) => Text { en: Origin::File.name(), zh: "设置文件" },
+        None => Text { en: "default", zh: "默认" },
+    }
+    .get(lang)
+}
+
+fn write_value(text: &mut String, path: &str, value: &toml::Value, origin: &dyn Fn(&str) -> &'static str) {
     match value {
         toml::Value::Table(table) => {
             for (key, value) in table {
@@ -54,8 +67,7 @@ fn write_value(text: &mut String, path: &str, value: &toml::Value, origin: &dyn 
             }
         }
         _ => {
-            let from = origin(path).map_or("default", Origin::name);
-            let _ = writeln!(text, "{path} = {value}  # {from}");
+            let _ = writeln!(text, "{path} = {value}  # {}", origin(path));
         }
     }
 }

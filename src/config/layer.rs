@@ -14,7 +14,7 @@ pub enum Origin {
 
 impl Origin {
     /// The word in `verify settings`.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Origin::Builtin => "built-in",
             Origin::File => "file",

@@ -2,10 +2,12 @@
 //! computations on it (status, exit code, order); no I/O, no text on screen.
 
 mod finding;
+mod phrases;
 mod report;
 mod text;
 
 pub use finding::{CellNo, Finding, Location, RepoPath};
+pub use phrases::{counted, progress, translate, word};
 pub use report::{Item, ItemStatus, Outcome, Partition, RunReport, SkipReason, StageRun, Status, Summary};
 pub use text::{Args, Lang, Localized, Text};
 

@@ -2,7 +2,7 @@
 
 use super::source::{Snippet, Sources};
 use crate::error::RunError;
-use crate::model::{Finding, Item, ItemStatus, Lang, Outcome, RunReport, Severity, StageRun, Status};
+use crate::model::{Finding, Item, ItemStatus, Lang, Outcome, RunReport, Severity, StageRun, Status, counted, word};
 use crate::term::{human_duration, neutralize, one_line, pad};
 use anstyle::{AnsiColor, Style};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
@@ -102,6 +102,7 @@ pub fn render_error(error: &RunError, options: HumanOptions<'_>) -> String {
             message: error.to_string(),
             rule: None,
             severity: Severity::Error,
+            lang: options.lang,
             help: Some(error.hint(options.lang)),
             source: Some(snippet),
             span: error.labels().and_then(|mut labels| labels.next()).map(|label| *label.inner()),
@@ -180,7 +181,7 @@ fn write_items(out: &mut String, run: &StageRun, options: HumanOptions<'_>) {
 }
 
 fn verdict(item: &Item, options: HumanOptions<'_>) -> String {
-    let text = pad(item.status.name(), 13);
+    let text = pad(word(item.status.name(), options.lang), 13);
     let style = match item.status {
         ItemStatus::Pass | ItemStatus::Ok => color(AnsiColor::Green),
         ItemStatus::Skip | ItemStatus::Skipped | ItemStatus::ExpectedFail => color(AnsiColor::Yellow),
@@ -226,11 +227,11 @@ fn row(run: &StageRun, options: HumanOptions<'_>) -> [String; 4] {
         Outcome::Skipped { reason } => neutralize(reason.0.get(options.lang)),
         Outcome::Ran { summary, findings, .. } => {
             let mut parts: Vec<String> =
-                summary.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+                summary.iter().map(|(name, count)| counted(count, name, options.lang)).collect();
             for severity in [Severity::Error, Severity::Warning, Severity::Note] {
                 let count = findings.iter().filter(|finding| finding.severity == severity).count();
                 if count > 0 {
-                    parts.push(format!("{count} {}{}", severity.name(), if count == 1 { "" } else { "s" }));
+                    parts.push(severity_count(severity, count, options.lang));
                 }
             }
             if let Some(reason) = run.outcome.skip_reason() {
@@ -240,7 +241,13 @@ fn row(run: &StageRun, options: HumanOptions<'_>) -> [String; 4] {
         }
     };
     let time = if matches!(run.outcome, Outcome::Ran { .. }) { human_duration(run.duration) } else { String::new() };
-    [run.stage.name().to_owned(), run.outcome.status().name().to_owned(), counts, time]
+    [run.stage.name().to_owned(), word(run.outcome.status().name(), options.lang).to_owned(), counts, time]
+}
+
+/// `1 error`, `2 errors`, `错误 2`.
+pub(super) fn severity_count(severity: Severity, count: usize, lang: Lang) -> String {
+    let plural = if lang == Lang::En && count != 1 { "s" } else { "" };
+    counted(count, severity.name(), lang) + plural
 }
 
 fn status_style(status: Status) -> Style {
@@ -252,7 +259,7 @@ fn status_style(status: Status) -> Style {
 }
 
 fn write_last_line(out: &mut String, report: &RunReport, options: HumanOptions<'_>) {
-    let word = match (report.interrupted, report.status()) {
+    let conclusion = match (report.interrupted, report.status()) {
         (Some(_), _) => options.say("interrupted", "已中断"),
         (None, Status::Pass) => options.say("passed", "通过"),
         (None, Status::Fail | Status::Blocked) => options.say("failed", "未通过"),
@@ -263,7 +270,7 @@ fn write_last_line(out: &mut String, report: &RunReport, options: HumanOptions<'
         let names: Vec<&str> =
             report.stages.iter().filter(|run| run.outcome.status() == status).map(|run| run.stage.name()).collect();
         if !names.is_empty() && report.stages.len() > 1 {
-            parts.push(format!("{}: {}", status.name(), names.join(", ")));
+            parts.push(format!("{}: {}", word(status.name(), options.lang), names.join(", ")));
         }
     }
     if let [run] = report.stages.as_slice() {
@@ -272,11 +279,11 @@ fn write_last_line(out: &mut String, report: &RunReport, options: HumanOptions<'
     }
     let style = if report.interrupted.is_some() { color(AnsiColor::Red) } else { status_style(report.status()) };
     let detail = if parts.is_empty() { String::new() } else { format!(" — {}", parts.join("; ")) };
-    let _ = writeln!(out, "{}{detail} ({})", options.paint(style.bold(), word), human_duration(report.duration));
+    let _ = writeln!(out, "{}{detail} ({})", options.paint(style.bold(), conclusion), human_duration(report.duration));
 }
 
 fn write_finding_line(out: &mut String, finding: &Finding, options: HumanOptions<'_>) {
-    let severity = options.paint(severity_style(finding.severity), finding.severity.name());
+    let severity = options.paint(severity_style(finding.severity), word(finding.severity.name(), options.lang));
     let message = neutralize(&finding.message(options.lang)).replace('\n', " ");
     let _ = writeln!(out, "{}: {severity}[{}]: {message}", place(finding), finding.rule.id);
     if let Some(help) = finding.help_text(options.lang) {
@@ -313,6 +320,7 @@ fn write_finding(out: &mut String, finding: &Finding, sources: &mut Sources, opt
         message: neutralize(&finding.message(options.lang)),
         rule: Some(finding.rule.id),
         severity: finding.severity,
+        lang: options.lang,
         help: finding.help_text(options.lang).map(|help| neutralize(&help)),
         span: Some(snippet.span),
         source: Some(&snippet as &Snippet as &dyn SourceCode),
@@ -359,6 +367,7 @@ struct Shown<'a> {
     message: String,
     rule: Option<&'static str>,
     severity: Severity,
+    lang: Lang,
     help: Option<String>,
     source: Option<&'a dyn SourceCode>,
     span: Option<miette::SourceSpan>,
@@ -380,7 +389,8 @@ impl std::error::Error for Shown<'_> {}
 
 impl Diagnostic for Shown<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.rule.map(|rule| Box::new(format!("{}[{rule}]", self.severity.name())) as Box<dyn fmt::Display>)
+        self.rule
+            .map(|rule| Box::new(format!("{}[{rule}]", word(self.severity.name(), self.lang))) as Box<dyn fmt::Display>)
     }
 
     fn severity(&self) -> Option<miette::Severity> {

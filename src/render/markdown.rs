@@ -2,7 +2,7 @@
 //! reader's language. Whatever comes from a course is text here, never markup.
 
 use crate::error::RunError;
-use crate::model::{Finding, Item, Lang, Localized, Outcome, RunReport, Severity, StageRun, Status};
+use crate::model::{Finding, Item, Lang, Localized, Outcome, RunReport, Severity, StageRun, Status, counted, word};
 use crate::term::{human_duration, one_line};
 use std::fmt::Write;
 
@@ -65,16 +65,16 @@ fn write_stage(out: &mut String, run: &StageRun, lang: Lang) {
         Outcome::Skipped { reason } => inline(reason.0.get(lang)),
         Outcome::Ran { summary, findings, .. } => {
             let reason = run.outcome.skip_reason().map(|reason| inline(reason.get(lang)));
-            let counts = summary.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " ")));
+            let counts = summary.iter().map(|(name, count)| counted(count, name, lang));
             let severities = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(|severity| {
                 let count = findings.iter().filter(|finding| finding.severity == severity).count();
-                (count > 0).then(|| format!("{count} {}{}", severity.name(), if count == 1 { "" } else { "s" }))
+                (count > 0).then(|| super::human::severity_count(severity, count, lang))
             });
             reason.into_iter().chain(counts).chain(severities).collect::<Vec<_>>().join(" · ")
         }
     };
     let time = if matches!(run.outcome, Outcome::Ran { .. }) { human_duration(run.duration) } else { String::new() };
-    let _ = writeln!(out, "| {} | {} | {counts} | {time} |", run.stage, run.outcome.status().name());
+    let _ = writeln!(out, "| {} | {} | {counts} | {time} |", run.stage, word(run.outcome.status().name(), lang));
 }
 
 fn write_findings(out: &mut String, report: &RunReport, lang: Lang) {
@@ -109,7 +109,7 @@ fn write_finding(out: &mut String, finding: &Finding, lang: Lang) {
     }
     let help = finding.help_text(lang).map(|help| format!("<br>→ {}", inline(&help))).unwrap_or_default();
     let message = inline(&finding.message(lang));
-    let severity = finding.severity.name();
+    let severity = word(finding.severity.name(), lang);
     let _ = writeln!(out, "| {severity} | {} | {message}{help} | {} |", code(&place), code(finding.rule.id));
 }
 
@@ -133,7 +133,7 @@ fn write_items(out: &mut String, run: &StageRun, lang: Lang) {
         let detail = item.detail.iter().chain(&item.next_steps).map(|text| inline(text.get(lang)));
         let detail = detail.collect::<Vec<_>>().join("<br>→ ");
         let name = code(&format!("{}{mode}", item.path));
-        let _ = writeln!(out, "| {name} | {} | {detail} |", item.status.name());
+        let _ = writeln!(out, "| {name} | {} | {detail} |", word(item.status.name(), lang));
     }
 }
 

@@ -6,6 +6,8 @@ pub mod answers;
 pub mod bench;
 /// Rules of `verify conclude`.
 pub mod evidence;
+/// The bad and the good example of a rule.
+pub mod example;
 /// Rules of `verify bench EXPERIMENT.toml`.
 pub mod experiment;
 /// Rules about links.
@@ -34,6 +36,8 @@ pub struct Rule {
     pub help: Text,
     /// Why the rule exists, for `verify explain`.
     pub why: Text,
+    /// A bad and a good example, for `verify explain`; see [`example`].
+    pub example: &'static str,
 }
 
 /// Every rule, table after table.
@@ -84,6 +88,7 @@ pub fn readable(template: &str) -> String {
 }
 
 /// Declares the rules of one stage: a `static` each, and `ALL` with every one of them.
+/// The example of each lies in `fixtures/explain/ID.txt`; without one nothing compiles.
 ///
 /// ```text
 /// rules! {
@@ -108,6 +113,7 @@ macro_rules! rules {
                 message: $crate::model::Text { en: $men, zh: $mzh },
                 help: $crate::model::Text { en: $hen, zh: $hzh },
                 why: $crate::model::Text { en: $wen, zh: $wzh },
+                example: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/explain/", $id, ".txt")),
             };
         )*
         /// Every rule of this table.

@@ -13,6 +13,7 @@ mod course;
 mod delivery;
 mod download;
 mod experiment;
+mod explain;
 mod formats;
 mod hub;
 #[cfg(target_os = "linux")]
