@@ -2,7 +2,7 @@
 //! of different scopes never share a column.
 
 use crate::bench::experiment::record::{
-    ArmRecord, BothLanguages, ComparisonVerdict, ExperimentRecord, MemoryFigures, OverPasses,
+    ArmRecord, BothLanguages, ComparisonVerdict, ExperimentRecord, MemoryFigures, OverPasses, ServerEvidence,
 };
 use crate::commands::compare::write_table;
 use crate::model::{Lang, Localized};
@@ -66,27 +66,28 @@ fn head(lang: Lang, names: &[(&str, &str)]) -> Vec<String> {
 }
 
 fn configuration(record: &ExperimentRecord, lang: Lang) -> Vec<Vec<String>> {
-    let mut rows = vec![head(
-        lang,
-        &[
-            ("value", "取值"),
-            ("model", "模型"),
-            ("precision", "精度"),
-            ("batch", "批大小"),
-            ("load", "负载"),
-            ("cache", "缓存"),
-            ("requests", "请求数"),
-            ("prompt tok", "输入 token"),
-            ("output tok", "输出 token"),
-        ],
-    )];
+    let mut names = vec![
+        ("value", "取值"),
+        ("model", "模型"),
+        ("precision", "精度"),
+        ("batch", "批大小"),
+        ("load", "负载"),
+        ("cache", "缓存"),
+        ("requests", "请求数"),
+        ("prompt tok", "输入 token"),
+        ("output tok", "输出 token"),
+    ];
+    let counted: Vec<&Counted> =
+        COUNTED.iter().filter(|(.., pick)| record.arms.iter().any(|arm| pick(&arm.server).is_some())).collect();
+    names.extend(counted.iter().map(|(en, zh, _)| (*en, *zh)));
+    let mut rows = vec![head(lang, &names)];
     for (facts, arm) in record.manifest.arms.iter().zip(&record.arms) {
         let load = match (facts.load.concurrency, facts.load.rate_per_s) {
             (_, Some(rate)) => format!("{} {rate}/s", facts.load.shape),
             (Some(concurrency), None) => format!("c={concurrency}"),
             (None, None) => NONE.to_owned(),
         };
-        rows.push(vec![
+        let mut row = vec![
             facts.name.clone(),
             facts.value.clone(),
             facts.model.name.clone(),
@@ -97,10 +98,22 @@ fn configuration(record: &ExperimentRecord, lang: Lang) -> Vec<Vec<String>> {
             facts.workload.requests.to_string(),
             number(arm.time.prompt_tokens_mean, 1),
             number(arm.time.output_tokens_mean, 1),
-        ]);
+        ];
+        row.extend(counted.iter().map(|(.., pick)| number(pick(&arm.server), 2)));
+        rows.push(row);
     }
     rows
 }
+
+type Counted = (&'static str, &'static str, fn(&ServerEvidence) -> Option<f64>);
+
+/// What the server's own counters show of the setting; only columns that hold something.
+const COUNTED: &[Counted] = &[
+    ("hit rate", "命中率", |server| server.prefix_cache_hit_rate),
+    ("acceptance", "接受率", |server| server.acceptance_rate),
+    ("waiting peak", "排队峰值", |server| server.waiting_peak),
+    ("invalidation ms", "失效代价 ms", |server| server.invalidation_cost_ms),
+];
 
 fn time(record: &ExperimentRecord, lang: Lang) -> Vec<Vec<String>> {
     let goodput = record.manifest.goodput.is_stated();

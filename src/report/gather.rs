@@ -185,7 +185,20 @@ fn configuration(manifest: &Manifest, known: &ArmManifest, arm: &ArmRecord) -> V
         cell("max_tokens", "tokens at most", "最大输出 token", Value::Text(workload.max_tokens.to_string())),
         cell("prompt_tokens", "prompt tokens, mean", "平均输入 token", mean(arm.time.prompt_tokens_mean)),
         cell("generated_tokens", "output tokens, mean", "平均输出 token", mean(arm.time.output_tokens_mean)),
+        cell(
+            "cache_hit_rate",
+            "cache hit rate, counted",
+            "缓存命中率（计数）",
+            counted(arm.server.prefix_cache_hit_rate),
+        ),
+        cell("acceptance_rate", "acceptance rate, counted", "接受率（计数）", counted(arm.server.acceptance_rate)),
+        cell("waiting_peak", "waiting requests, peak", "排队请求峰值", counted(arm.server.waiting_peak)),
     ]
+}
+
+/// What the server's own counters show: whether the setting was really at work.
+fn counted(value: Option<f64>) -> Value {
+    figure(value, || both("the server counted nothing of it", "服务端没有相应的计数"))
 }
 
 fn over(passes: OverPasses, why: impl FnOnce() -> Localized) -> Value {
@@ -222,6 +235,8 @@ fn time(arm: &ArmRecord, external: bool) -> Vec<Cell> {
         }
     };
     let goodput = || both("no limits were stated", "没有设定目标");
+    let uncached = || both("the cache is not what is varied, or it is off", "缓存不是实验变量，或没有开启");
+    let no_energy = || both("no energy: NVML gave none", "没有能耗数据：NVML 不可用或未返回");
     vec![
         cell("ttft_p50_ms", "TTFT P50 ms", "TTFT P50 ms", over(time.ttft_p50_ms, none)),
         cell("ttft_p95_ms", "TTFT P95 ms", "TTFT P95 ms", percentile(time.ttft_ms.as_ref(), |known| known.p95, 59)),
@@ -235,6 +250,13 @@ fn time(arm: &ArmRecord, external: bool) -> Vec<Cell> {
         cell("requests_per_s", "req/s", "req/s", over(time.requests_per_s, none)),
         cell("goodput_per_s", "goodput/s", "有效吞吐/s", over(time.goodput_per_s, goodput)),
         cell("cold_start_ms", "cold start ms", "冷启动 ms", over(time.cold_start_ms, cold)),
+        cell(
+            "invalidation_cost_ms",
+            "invalidation cost ms",
+            "失效代价 ms",
+            figure(arm.server.invalidation_cost_ms, uncached),
+        ),
+        cell("energy_per_token_j", "energy per token J", "每 token 能耗 J", figure(arm.energy_per_token_j, no_energy)),
         cell("successful", "n", "n", Value::Text(time.successful.to_string())),
         cell("failed", "failed", "失败", Value::Text(time.failed.to_string())),
     ]
