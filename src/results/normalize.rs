@@ -135,8 +135,8 @@ fn part_of<'t>(text: &'t str, request: &Request<'_>) -> Result<&'t str, Refusal>
                 format!("文件包含 {} 份报告，每行一份", lines.len()),
             ),
             Localized::both(
-                format!("choose one with --line 1 to --line {}", lines.len()),
-                format!("请用 --line 1 到 --line {} 选择其中一份", lines.len()),
+                format!("choose one with --line N, from 1 to {}", lines.len()),
+                format!("请用 --line N 选择其中一份，N 为 1 到 {}", lines.len()),
             ),
         ));
     }

@@ -250,8 +250,8 @@ fn guidellm(report: Report<'_>, draft: &mut Draft<'_>, request: &Request<'_>) ->
             return Err(Refusal::new(
                 Localized::both(format!("the report holds {count} benchmarks"), format!("报告包含 {count} 组基准")),
                 Localized::both(
-                    format!("choose one with --index 0 to --index {}", count.saturating_sub(1)),
-                    format!("请用 --index 0 到 --index {} 选择其中一组", count.saturating_sub(1)),
+                    format!("choose one with --index N, from 0 to {}", count.saturating_sub(1)),
+                    format!("请用 --index N 选择其中一组，N 为 0 到 {}", count.saturating_sub(1)),
                 ),
             ));
         }
