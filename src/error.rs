@@ -42,6 +42,7 @@ impl RunError {
     pub fn message(&self, lang: Lang) -> String {
         match self {
             RunError::Usage { message, .. } => message.get(lang).to_owned(),
+            RunError::Settings(error) => error.message(lang),
             other => other.to_string(),
         }
     }

@@ -213,7 +213,7 @@ impl<'a> Screen<'a> {
     }
 
     /// The format of standard output: with `--output` the console keeps the human text.
-    fn console(&self) -> Format {
+    pub(crate) fn console(&self) -> Format {
         if self.cli.global.outputs.is_empty() { self.format() } else { Format::Human }
     }
 

@@ -14,6 +14,7 @@ use crate::course::Context;
 use crate::error::RunError;
 use crate::model::{
     Finding, Item, ItemStatus, Localized, Location, Outcome, RepoPath, RunReport, Severity, StageId, StageRun, Summary,
+    Text,
 };
 use crate::quality::ProbeSet;
 use crate::render::{self, Format};
@@ -42,7 +43,7 @@ pub(crate) fn run(file: &Path, args: &ExperimentArgs, cli: &Cli, screen: &Screen
     let folder = folder(&ctx, &path, args);
     let phase = ctx.progress.start("bench", u64::from(spec.repeats) * spec.vary.arm.len() as u64);
     if let Some(missing) = not_offered(&ctx, &spec, &named, &folder) {
-        return show(&ctx, cli, screen, None, vec![missing], began);
+        return show(&ctx, screen, None, vec![missing], began);
     }
     let making = Making {
         ctx: &ctx,
@@ -55,12 +56,12 @@ pub(crate) fn run(file: &Path, args: &ExperimentArgs, cli: &Cli, screen: &Screen
     };
     let experiment = match setup::of_spec(making, probes) {
         Ok(experiment) => experiment,
-        Err(missing) => return show(&ctx, cli, screen, None, vec![*missing], began),
+        Err(missing) => return show(&ctx, screen, None, vec![*missing], began),
     };
     let store = open(&experiment, args)?;
     let concluded = measure(&ctx, &experiment, store, &phase)?;
     drop(phase);
-    show(&ctx, cli, screen, Some(&concluded), concluded.findings.clone(), began)
+    show(&ctx, screen, Some(&concluded), concluded.findings.clone(), began)
 }
 
 /// Runs what is still to come and keeps the conclusion.
@@ -84,11 +85,17 @@ fn measure(
     Ok(concluded)
 }
 
+/// Where a right experiment is shown: its example is one that a test runs.
+static EXPERIMENT_SHOWN: Text = Text {
+    en: "`verify explain experiment/few-repeats` shows a whole experiment; schemas/ has every key for editors",
+    zh: "`verify explain experiment/few-repeats` 给出了一个完整的实验文件；schemas/ 中有供编辑器使用的全部键",
+};
+
 /// Reads and checks the file; every fault is placed or named before anything runs.
 fn read(path: &Path) -> Result<(ExperimentSpec, Variable), RunError> {
     crate::course::check_regular(path)?;
     let text = std::fs::read_to_string(path).map_err(|error| RunError::file(path, error))?;
-    let mut spec: ExperimentSpec = config::from_toml(&text, path)?;
+    let mut spec: ExperimentSpec = config::from_toml(&text, path, &EXPERIMENT_SHOWN)?;
     if spec.name.is_empty() {
         spec.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     }
@@ -211,7 +218,6 @@ fn open(experiment: &Experiment, args: &ExperimentArgs) -> Result<Store, RunErro
 /// Shows tables and report in every format that was asked for.
 fn show(
     ctx: &Context,
-    cli: &Cli,
     screen: &Screen<'_>,
     concluded: Option<&Concluded>,
     findings: Vec<Finding>,
@@ -221,8 +227,7 @@ fn show(
     if let Some(state) = ctx.cancel.get() {
         report.interrupted = Some(state.exit_code());
     }
-    let machine = cli.global.outputs.is_empty() && screen.format() != Format::Human;
-    if let Some(concluded) = concluded.filter(|_| !machine && !cli.global.quiet) {
+    if let Some(concluded) = concluded.filter(|_| screen.console() == Format::Human && !screen.is_quiet()) {
         screen.print(&crate::term::neutralize(&render::experiment::human(&concluded.record, ctx.lang)));
         screen.print("\n");
     }

@@ -256,13 +256,8 @@ fn migration(ctx: &Context, args: &NormalizeArgs, job: &Job, projects: &[u32]) -
 }
 
 fn located(refusal: &Refusal, text: &str) -> Fault {
-    let help = refusal.help.clone().unwrap_or_else(|| {
-        Localized::both(
-            "leave it out, or say with --from, --line, --index or --group what to take from it",
-            "请不要指定该文件，或用 --from、--line、--index、--group 说明要取其中的什么",
-        )
-    });
-    Fault { rule: refusal.rule.map(|rule| rule.id), reason: placed_reason(refusal, text), help }
+    let rule = refusal.rule.map(|rule| rule.id);
+    Fault { rule, reason: placed_reason(refusal, text), help: refusal.help.clone() }
 }
 
 fn placed_reason(refusal: &Refusal, text: &str) -> Localized {

@@ -9,7 +9,7 @@ mod settings;
 pub use layer::{Origin, Origins};
 pub use settings::*;
 
-use crate::model::{Lang, Localized};
+use crate::model::{Lang, Localized, Text};
 use miette::{NamedSource, SourceSpan};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,6 +56,8 @@ pub enum SettingsError {
         message: String,
         /// The nearest known key, for an unknown one.
         suggestion: Option<String>,
+        /// Where a right file is shown.
+        shown_by: &'static Text,
         /// The text, for the snippet.
         #[source_code]
         text: Arc<NamedSource<String>>,
@@ -79,12 +81,17 @@ impl SettingsError {
                     .get(lang)
                     .to_owned()
             }
-            SettingsError::Invalid { .. } => Localized::both(
-                "`verify init --print` shows every key with its meaning",
-                "`verify init --print` 会列出所有键及其含义",
-            )
-            .get(lang)
-            .to_owned(),
+            SettingsError::Invalid { shown_by, .. } => shown_by.get(lang).to_owned(),
+        }
+    }
+
+    /// The message in `lang`, with its place.
+    pub fn message(&self, lang: Lang) -> String {
+        match self {
+            SettingsError::Invalid { path, line, column, message, .. } if lang == Lang::Zh => {
+                format!("{}:{line}:{column}: {}", path.display(), crate::model::fault(message, lang))
+            }
+            other => other.to_string(),
         }
     }
 }
@@ -110,7 +117,7 @@ pub fn resolve(root: &Path, file: Option<&Path>) -> Result<Resolved, SettingsErr
         layer::merge(&mut merged, parse(&text, path)?, Origin::File, &mut origins);
     }
     let settings = Settings::deserialize_value(toml::Value::Table(merged))
-        .map_err(|error| invalid(BUILTIN, path.as_deref().unwrap_or(Path::new(FILE_NAME)), &error))?;
+        .map_err(|error| invalid(BUILTIN, path.as_deref().unwrap_or(Path::new(FILE_NAME)), &error, &SETTINGS_SHOWN))?;
     Ok(Resolved { settings, origins, file: path })
 }
 
@@ -130,20 +137,30 @@ fn read(path: &Path) -> io::Result<String> {
 
 /// Parses one file strictly: every key must be known and of the right type.
 fn parse(text: &str, path: &Path) -> Result<toml::Table, SettingsError> {
-    toml::from_str::<Settings>(text).map_err(|error| invalid(text, path, &error))?;
-    toml::from_str::<toml::Table>(text).map_err(|error| invalid(text, path, &error))
+    toml::from_str::<Settings>(text).map_err(|error| invalid(text, path, &error, &SETTINGS_SHOWN))?;
+    toml::from_str::<toml::Table>(text).map_err(|error| invalid(text, path, &error, &SETTINGS_SHOWN))
 }
 
 /// Reads another TOML file of ours as strictly as the settings: a fault is placed, and an
-/// unknown key gets the nearest known one.
+/// unknown key gets the nearest known one; `shown_by` says where a right file is shown.
 ///
 /// # Errors
 /// It is not TOML, or holds an unknown key or a value of the wrong type.
-pub fn from_toml<T: serde::de::DeserializeOwned>(text: &str, path: &Path) -> Result<T, SettingsError> {
-    toml::from_str::<T>(text).map_err(|error| invalid(text, path, &error))
+pub fn from_toml<T: serde::de::DeserializeOwned>(
+    text: &str,
+    path: &Path,
+    shown_by: &'static Text,
+) -> Result<T, SettingsError> {
+    toml::from_str::<T>(text).map_err(|error| invalid(text, path, &error, shown_by))
 }
 
-fn invalid(text: &str, path: &Path, error: &toml::de::Error) -> SettingsError {
+/// Where a right `verify.toml` is shown.
+static SETTINGS_SHOWN: Text = Text {
+    en: "`verify init --print` shows every key with its meaning",
+    zh: "`verify init --print` 会列出所有键及其含义",
+};
+
+fn invalid(text: &str, path: &Path, error: &toml::de::Error, shown_by: &'static Text) -> SettingsError {
     let span = error.span().unwrap_or(0..0);
     let start = span.start.min(text.len());
     let before = text.get(..start).unwrap_or_default();
@@ -154,6 +171,7 @@ fn invalid(text: &str, path: &Path, error: &toml::de::Error) -> SettingsError {
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         suggestion: suggestion(&message),
+        shown_by,
         message,
         text: Arc::new(NamedSource::new(path.display().to_string(), text.to_owned())),
         span: (start, span.end.saturating_sub(start)).into(),

@@ -7,7 +7,7 @@ mod report;
 mod text;
 
 pub use finding::{CellNo, Finding, Location, RepoPath};
-pub use phrases::{counted, progress, translate, word};
+pub use phrases::{counted, fault, progress, translate, word};
 pub use report::{Item, ItemStatus, Outcome, Partition, RunReport, SkipReason, StageRun, Status, Summary};
 pub use text::{Args, Lang, Localized, Text};
 

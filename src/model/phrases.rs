@@ -28,6 +28,42 @@ pub fn progress(english: &str, lang: Lang) -> String {
     chinese.unwrap_or_else(|| english.to_owned())
 }
 
+/// What a reader of TOML finds wrong, in the reader's language.
+pub fn fault(english: &str, lang: Lang) -> String {
+    let chinese = match lang {
+        Lang::En => None,
+        Lang::Zh => translate(FAULTS, english),
+    };
+    chinese.unwrap_or_else(|| english.to_owned())
+}
+
+/// Faults of a TOML file, as its reader words them; `{}` is whatever stands there.
+const FAULTS: &[(&str, &str)] = &[
+    ("unknown field `{}`, expected one of {}", "没有 `{}` 这个键；可用的键：{}"),
+    ("unknown field `{}`, expected {}", "没有 `{}` 这个键；可用的键：{}"),
+    ("unknown field `{}`, there are no fields", "没有 `{}` 这个键；这里不接受任何键"),
+    ("unknown variant `{}`, expected one of {}", "没有 `{}` 这个值；可用的值：{}"),
+    ("unknown variant `{}`, expected {}", "没有 `{}` 这个值；可用的值：{}"),
+    ("missing field `{}`", "缺少键 `{}`"),
+    ("duplicate field `{}`", "键 `{}` 写了两次"),
+    ("duplicate key", "键写了两次"),
+    ("invalid type: {}, expected {}", "类型不对：这里是 {}，应为 {}"),
+    ("invalid value: {}, expected {}", "值不对：这里是 {}，应为 {}"),
+    ("a table", "表"),
+    ("a list", "列表"),
+    ("a string", "字符串"),
+    ("a boolean", "true 或 false"),
+    ("a number", "数"),
+    ("a whole number, not negative", "非负整数"),
+    ("a whole number", "整数"),
+    ("map", "表"),
+    ("sequence", "列表"),
+    ("string {}", "字符串 {}"),
+    ("integer `{}`", "整数 `{}`"),
+    ("floating point `{}`", "浮点数 `{}`"),
+    ("boolean `{}`", "布尔值 `{}`"),
+];
+
 /// Verdicts, levels and what is counted.
 const WORDS: &[(&str, &str)] = &[
     ("pass", "通过"),

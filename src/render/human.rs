@@ -99,7 +99,7 @@ pub fn render_error(error: &RunError, options: HumanOptions<'_>) -> String {
         && let Some(snippet) = error.source_code()
     {
         let shown = Shown {
-            message: error.to_string(),
+            message: error.message(options.lang),
             rule: None,
             severity: Severity::Error,
             lang: options.lang,

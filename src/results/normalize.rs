@@ -63,19 +63,19 @@ impl Migration {
 /// Why a file is not migrated.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// What is wrong and what to do.
+    /// What is wrong.
     pub reason: Localized,
     /// Byte offset in the text, where there is one place.
     pub offset: Option<usize>,
     /// The rule that is broken, where it is one of the gate.
     pub rule: Option<&'static crate::rules::Rule>,
-    /// What that rule advises here.
-    pub help: Option<Localized>,
+    /// What to do next.
+    pub help: Localized,
 }
 
 impl Refusal {
-    fn new(en: impl Into<String>, zh: impl Into<String>) -> Self {
-        Refusal { reason: Localized::both(en, zh), offset: None, rule: None, help: None }
+    fn new(reason: Localized, help: Localized) -> Self {
+        Refusal { reason, offset: None, rule: None, help }
     }
 }
 
@@ -97,7 +97,15 @@ pub fn migrate(text: &str, request: &Request<'_>) -> Result<Migration, Refusal> 
     let part = part_of(text, request)?;
     let document = json::read(part);
     let mut notes = tolerated(&document, text)?;
-    let root = document.root.as_ref().ok_or_else(|| Refusal::new("the file is empty", "文件是空的"))?;
+    let root = document.root.as_ref().ok_or_else(|| {
+        Refusal::new(
+            Localized::both("the file is empty", "文件是空的"),
+            Localized::both(
+                "leave it out, or run the measurement again: a run that was cut short often leaves an empty file",
+                "请不要指定它，或重新测量：中断的运行常会留下空文件",
+            ),
+        )
+    })?;
     let mut migrated = choose(&document, root, request)?;
     notes.append(&mut migrated.notes);
     Ok(finish(migrated, notes, request))
@@ -108,15 +116,28 @@ fn part_of<'t>(text: &'t str, request: &Request<'_>) -> Result<&'t str, Refusal>
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     if let Some(number) = request.line {
         return lines.get(number as usize - 1).copied().ok_or_else(|| {
-            Refusal::new(format!("there are {} lines", lines.len()), format!("只有 {} 行", lines.len()))
+            let count = lines.len();
+            Refusal::new(
+                Localized::both(
+                    format!("there is no line {number}: the file has {count}"),
+                    format!("没有第 {number} 行：文件共 {count} 行"),
+                ),
+                Localized::both(format!("give --line 1 to {count}"), format!("请用 --line 给出 1 到 {count}")),
+            )
         });
     }
     let several = lines.len() > 1
         && lines.iter().all(|line| line.trim_start().starts_with('{') && line.trim_end().ends_with('}'));
     if several && json::read(text).faults.iter().any(|fault| fault.kind == FaultKind::TrailingData) {
         return Err(Refusal::new(
-            format!("the file holds {} reports, one a line: choose one with --line N", lines.len()),
-            format!("文件包含 {} 份报告，每行一份：请用 --line N 选择其中一份", lines.len()),
+            Localized::both(
+                format!("the file holds {} reports, one a line", lines.len()),
+                format!("文件包含 {} 份报告，每行一份", lines.len()),
+            ),
+            Localized::both(
+                format!("choose one with --line N, from 1 to {}", lines.len()),
+                format!("请用 --line N 选择其中一份，N 为 1 到 {}", lines.len()),
+            ),
         ));
     }
     Ok(text)
@@ -155,9 +176,9 @@ fn refused(mark: &Mark, offset: usize) -> Refusal {
         reason: Localized::both(text(crate::model::Lang::En), text(crate::model::Lang::Zh)),
         offset: Some(offset),
         rule: Some(mark.rule),
-        help: mark.help.clone().or_else(|| {
+        help: mark.help.clone().unwrap_or_else(|| {
             let help = |lang| finding.help_text(lang).unwrap_or_default();
-            Some(Localized::both(help(crate::model::Lang::En), help(crate::model::Lang::Zh)))
+            Localized::both(help(crate::model::Lang::En), help(crate::model::Lang::Zh))
         }),
     }
 }
@@ -185,23 +206,41 @@ fn choose(document: &Document<'_>, root: &Node<'_>, request: &Request<'_>) -> Re
         (_, Form::RawReport) => raw::migrate(text, root, request),
         (_, Form::FailureRecord) => raw::migrate_failure(text, root, request),
         (_, Form::OtherContract(name)) => Err(Refusal::new(
-            format!("a document of another contract ({name}): it holds no inference measurement"),
-            format!("另一种契约（{name}）的文档：其中没有推理测量"),
+            Localized::both(
+                format!("a document of another contract ({name}): it holds no inference measurement"),
+                format!("另一种契约（{name}）的文档：其中没有推理测量"),
+            ),
+            Localized::both("leave it out: there is nothing to migrate", "请不要指定它：没有可迁移的内容"),
         )),
         (_, Form::Nothing | Form::Foreign(_)) => Err(Refusal::new(
-            "nothing here looks like a report; name the tool with --from if it is one",
-            "看不出这是哪种报告；如果是，请用 --from 指明工具",
+            Localized::both("nothing here looks like a report", "看不出这是哪种报告"),
+            Localized::both(
+                "name the tool with --from if it is one (`verify normalize --help` lists them), else leave it out",
+                "如果是报告，请用 --from 指明工具（`verify normalize --help` 列出了全部）；否则请不要指定它",
+            ),
         )),
     }
 }
 
 fn no_object(root: &Node<'_>) -> Refusal {
     if root.entries().is_empty() {
-        return Refusal::new("a report is one JSON object", "报告应是一个 JSON 对象");
+        return Refusal::new(
+            Localized::both("a report is one JSON object", "报告应是一个 JSON 对象"),
+            Localized::both(
+                "leave it out, or give the file that the tool wrote",
+                "请不要指定它，或给出工具原本写出的文件",
+            ),
+        );
     }
     Refusal::new(
-        format!("a list of {} reports: split it, one report in one file", root.entries().len()),
-        format!("这是 {} 份报告的列表：请拆分，一个文件一份报告", root.entries().len()),
+        Localized::both(
+            format!("a list of {} reports", root.entries().len()),
+            format!("这是 {} 份报告的列表", root.entries().len()),
+        ),
+        Localized::both(
+            "split it, one report in one file, such as with `jq '.[0]' FILE`",
+            "请拆分，一个文件一份报告，例如用 `jq '.[0]' FILE`",
+        ),
     )
 }
 
@@ -227,8 +266,11 @@ fn group(text: &str, root: &Node<'_>, names: &[String], request: &Request<'_>) -
     let Some(wanted) = request.group else {
         let list = names.join(", ");
         return Err(Refusal::new(
-            format!("a manifest of {} results ({list}): choose one with --group NAME", names.len()),
-            format!("这是 {} 份结果的清单（{list}）：请用 --group NAME 选择其中一份", names.len()),
+            Localized::both(
+                format!("a manifest of {} results ({list})", names.len()),
+                format!("这是 {} 份结果的清单（{list}）", names.len()),
+            ),
+            Localized::both("choose one with --group NAME", "请用 --group NAME 选择其中一份"),
         ));
     };
     let groups = root.get("groups").map(Node::entries).unwrap_or_default();
@@ -247,8 +289,17 @@ fn group(text: &str, root: &Node<'_>, names: &[String], request: &Request<'_>) -
         None => {
             let list = names.join(", ");
             Err(Refusal::new(
-                format!("there is no group {wanted} with a result; groups: {list}"),
-                format!("没有带结果的分组 {wanted}；已有分组：{list}"),
+                Localized::both(
+                    format!("there is no group {wanted} with a result"),
+                    format!("没有带结果的分组 {wanted}"),
+                ),
+                match crate::config::nearest(wanted, names.iter().map(String::as_str)) {
+                    Some(near) => Localized::both(
+                        format!("did you mean `{near}`? groups: {list}"),
+                        format!("是不是想写 `{near}`？已有分组：{list}"),
+                    ),
+                    None => Localized::both(format!("groups: {list}"), format!("已有分组：{list}")),
+                },
             ))
         }
     }

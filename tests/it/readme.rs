@@ -114,7 +114,9 @@ fn every_command_that_the_pages_name_exists() {
                 .chain(below)
                 .filter_map(clap::Arg::get_long)
                 .collect();
-            let named = option.captures_iter(&found[2]).map(|option| option[1].to_owned());
+            let named = option
+                .captures_iter(found[2].split("$(").next().unwrap_or_default())
+                .map(|option| option[1].to_owned());
             for option in named.filter(|option| !known.contains(&option.as_str())) {
                 faults.push(format!("{}: {} has no --{option}", page.display(), &found[0]));
             }

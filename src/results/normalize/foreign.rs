@@ -4,6 +4,7 @@
 use super::draft::Draft;
 use super::value::{number, rounded, shifted, to_value};
 use super::{Migrated, Refusal, Request};
+use crate::model::Localized;
 use crate::results::gate::{foreign, is_placeholder, tool_title, visible};
 use crate::results::json::Node;
 use serde_json::{Map, Value};
@@ -58,8 +59,14 @@ pub(super) fn migrate<'n>(
     if foreign(root).map(family) != Some(family(tool)) {
         let title = tool_title(tool);
         return Err(Refusal::new(
-            format!("not a report of {title}: its members are missing"),
-            format!("不是 {title} 的报告：缺少它的字段"),
+            Localized::both(
+                format!("not a report of {title}: its members are missing"),
+                format!("不是 {title} 的报告：缺少它的字段"),
+            ),
+            Localized::both(
+                "leave --from out, so that the tool is told by the members, or name another",
+                "请去掉 --from，由内容自动识别，或换一个工具名",
+            ),
         ));
     }
     let mut draft = Draft::new(request);
@@ -241,13 +248,26 @@ fn guidellm(report: Report<'_>, draft: &mut Draft<'_>, request: &Request<'_>) ->
         (None, 1) => 0,
         (None, count) => {
             return Err(Refusal::new(
-                format!("the report holds {count} benchmarks: choose one with --index N (from 0)"),
-                format!("报告包含 {count} 组基准：请用 --index N 选择其中一组（从 0 起）"),
+                Localized::both(format!("the report holds {count} benchmarks"), format!("报告包含 {count} 组基准")),
+                Localized::both(
+                    format!("choose one with --index N, from 0 to {}", count.saturating_sub(1)),
+                    format!("请用 --index N 选择其中一组，N 为 0 到 {}", count.saturating_sub(1)),
+                ),
             ));
         }
     };
     let root = benchmarks.get(index).ok_or_else(|| {
-        Refusal::new(format!("there are {} benchmarks", benchmarks.len()), format!("只有 {} 组基准", benchmarks.len()))
+        let count = benchmarks.len();
+        Refusal::new(
+            Localized::both(
+                format!("there is no benchmark {index}: the report holds {count}"),
+                format!("没有第 {index} 组基准：报告共 {count} 组"),
+            ),
+            Localized::both(
+                format!("give --index 0 to {}", count.saturating_sub(1)),
+                format!("请用 --index 给出 0 到 {}", count.saturating_sub(1)),
+            ),
+        )
     })?;
     let one = Report { text: report.text, root };
     let mean = |name: &str| one.number(&["metrics", name, "successful", "mean"]);

@@ -4,6 +4,7 @@
 use super::draft::Draft;
 use super::value::{number, rounded, to_value};
 use super::{Migrated, Refusal, Request};
+use crate::model::Localized;
 use crate::results::evidence::plain;
 use crate::results::gate::{is_placeholder, visible};
 use crate::results::json::{Kind, Node};
@@ -76,8 +77,14 @@ pub(super) fn migrate<'n>(text: &'n str, root: &'n Node<'n>, request: &Request<'
     let report = Report { text, root };
     if root.get("metrics").is_none() && root.get("workload").is_none() {
         return Err(Refusal::new(
-            "the report holds neither metrics nor a workload: nothing was measured",
-            "报告既没有 metrics 也没有 workload：什么也没有测量",
+            Localized::both(
+                "the report holds neither metrics nor a workload: nothing was measured",
+                "报告既没有 metrics 也没有 workload：什么也没有测量",
+            ),
+            Localized::both(
+                "leave it out, or run the measurement again; the tool of another report is named with --from",
+                "请不要指定它，或重新测量；如果是其他工具的报告，请用 --from 指明",
+            ),
         ));
     }
     Ok(draft(report, request).finish("raw-report"))
