@@ -225,8 +225,11 @@ async fn start_and_use(
         Ok(server) => server,
         Err(error) => {
             let program = life.argv.first().map(String::as_str).unwrap_or_default();
-            life.fault =
-                Some(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", format!("`{program}`: {error}")));
+            let (cause, help) = crate::process::explain(&error);
+            let named = |lang| format!("`{program}`: {}", cause.get(lang));
+            let cause = Localized::both(named(Lang::En), named(Lang::Zh));
+            let fault = finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", cause);
+            life.fault = Some(help.into_iter().fold(fault, Finding::help));
             return Attempt::Done;
         }
     };

@@ -400,7 +400,7 @@ fn round_traces() -> Vec<verify::client::RequestTrace> {
 fn what_people_see(#[case] name: &str, #[case] lang: verify::model::Lang) {
     use verify::bench::report::{BenchReport, LoadStated, Readings};
     let load = LoadStated {
-        shape: "closed",
+        shape: "closed".into(),
         concurrency: Some(4),
         request_rate: None,
         arrival: None,
