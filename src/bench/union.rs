@@ -319,3 +319,207 @@ fn about_clocks(report: &BenchReport, headers: &[Header]) -> Vec<Finding> {
     }
     findings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::part::{self, Clock, Comparison};
+    use crate::bench::report::LoadStated;
+    use crate::client::{Api, Chunk, Usage};
+    use crate::model::Lang;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn load() -> LoadStated {
+        LoadStated {
+            shape: "closed".into(),
+            concurrency: Some(2),
+            request_rate: None,
+            arrival: None,
+            max_concurrency: None,
+            num_prompts: 4,
+            warmup: 2,
+            max_tokens: 2,
+            timeout_s: 1.0,
+            retries: 0,
+            seed: 0,
+            turns: 1,
+            shared_prefix_words: 0,
+            workload_sha256: None,
+            tenants: None,
+            continuous_usage: false,
+        }
+    }
+
+    fn header(part: usize, requests: usize, readings: Vec<Comparison>) -> Header {
+        Header {
+            schema_version: part::SCHEMA_VERSION.to_owned(),
+            tool_version: "0".to_owned(),
+            part,
+            of: 2,
+            meeting: Some("m".to_owned()),
+            start_at_s: None,
+            base_url: "http://127.0.0.1:1".to_owned(),
+            model: "m".to_owned(),
+            endpoint: Api::Chat,
+            load: load(),
+            prompt_sha256: None,
+            goodput_targets_ms: None,
+            tolerate_failures: 0.0,
+            requests,
+            interrupted: None,
+            clock: Clock { wall_at_zero_s: 1e9, wall_step_ms: 0.0, readings },
+            ready_wait_s: None,
+            counted: std::collections::BTreeMap::new(),
+            waiting_peak: None,
+            client_error: None,
+            starvation: None,
+            logprobs: Vec::new(),
+        }
+    }
+
+    /// Two requests one after the other, each 100 ms: first token after 40, last after 90.
+    fn requests(name: &str, begin: u64) -> Vec<RequestTrace> {
+        let request = |number: u64| {
+            let at = begin + number * 100;
+            let chunk = |after| Chunk { at: ms(at + after), visible: true, tokens_so_far: None, damaged: false };
+            RequestTrace {
+                id: format!("{name}{number}"),
+                max_tokens: 2,
+                scheduled: ms(at),
+                sent: ms(at),
+                chunks: vec![chunk(40), chunk(90)],
+                first_event: Some(ms(at + 40)),
+                end: ms(at + 100),
+                done: true,
+                usage: Some(Usage { prompt_tokens: Some(1), completion_tokens: Some(2), cached_tokens: None }),
+                ..RequestTrace::default()
+            }
+        };
+        vec![request(0), request(1)]
+    }
+
+    fn exact(shift_ms: f64) -> Vec<Comparison> {
+        vec![Comparison { at_ms: -50.0, shift_ms, uncertainty_ms: 0.0 }]
+    }
+
+    fn around(shift_ms: f64) -> Vec<Comparison> {
+        let at = |at_ms, uncertainty_ms| Comparison { at_ms, shift_ms, uncertainty_ms };
+        vec![at(-50.0, 0.2), at(300.0, 0.3)]
+    }
+
+    fn parts(first: Header, second: Header) -> Vec<Part> {
+        let written = [(first, requests("a", 10)), (second, requests("b", 5010))];
+        let read = |(header, traces): (Header, Vec<RequestTrace>)| {
+            part::read(part::text(&header, &traces).as_bytes()).unwrap()
+        };
+        written.into_iter().map(read).collect()
+    }
+
+    fn met() -> Vec<Part> {
+        // The clock of part 2 shows 5000 ms more; its wall clock is an hour ahead.
+        let mut second = header(2, 2, around(-5000.0));
+        second.clock.wall_at_zero_s = 1e9 + 3600.0 - 5.0;
+        parts(header(1, 2, exact(0.0)), second)
+    }
+
+    fn rules_of(whole: &Whole) -> Vec<&'static str> {
+        whole.findings.iter().map(|finding| finding.rule.id).collect()
+    }
+
+    #[test]
+    fn the_union_has_the_rate_of_both_whatever_their_wall_clocks_say() {
+        let parts = met();
+        assert_eq!(check(&parts), Ok(()));
+        let whole = merge(parts, None).unwrap();
+        let (report, merged) = (&whole.report, whole.report.merged.as_ref().unwrap());
+        assert_eq!((report.successful, report.output_tokens), (4, 8));
+        assert!((report.duration_s.unwrap() - 0.2).abs() < 1e-9, "{:?}", report.duration_s);
+        assert!((report.output_tokens_per_s.unwrap() - 40.0).abs() < 1e-6);
+        assert_eq!(report.latencies["ttft_ms"], Some(40.0));
+        assert_eq!((merged.in_flight_max, merged.overlap_share), (Some(2), Some(1.0)));
+        assert!((merged.clock_uncertainty_ms.unwrap() - 0.3).abs() < 1e-9);
+        assert!((merged.in_flight_mean.unwrap() - 2.0).abs() < 1e-9);
+        let second = &merged.generators[1];
+        assert!((second.wall_clock_ahead_ms.unwrap() - 3.6e6).abs() < 1e-3, "{second:?}");
+        assert!((second.began_s.unwrap() - 0.010).abs() < 1e-9);
+        assert!(rules_of(&whole).contains(&"bench/wall-clock-off"));
+        assert!(!rules_of(&whole).contains(&"bench/generators-apart"));
+    }
+
+    #[test]
+    fn clocks_that_go_apart_are_followed_and_lengths_stay_exact() {
+        let at = |at_ms, shift_ms| Comparison { at_ms, shift_ms, uncertainty_ms: 0.0 };
+        // 1 ms in 5 s: 200 parts per million.
+        let second = header(2, 2, vec![at(10.0, -5000.0), at(5010.0, -5001.0)]);
+        let whole = merge(parts(header(1, 2, exact(0.0)), second), None).unwrap();
+        let generator = &whole.report.merged.as_ref().unwrap().generators[1];
+        assert!((generator.drift_ppm.unwrap() + 200.0).abs() < 1e-6);
+        assert!((generator.began_s.unwrap() - 0.009).abs() < 1e-9, "{generator:?}");
+        assert_eq!(whole.report.latencies["ttft_max_ms"], Some(40.0));
+    }
+
+    #[test]
+    fn without_a_common_clock_there_is_no_rate_and_latencies_stand() {
+        let by_wall = |part| Header { meeting: None, start_at_s: Some(1e9), ..header(part, 2, Vec::new()) };
+        let whole = merge(parts(by_wall(1), by_wall(2)), None).unwrap();
+        let mut report = whole.report.clone();
+        assert_eq!((report.duration_s, report.output_tokens_per_s, report.requests_per_s), (None, None, None));
+        assert_eq!(report.latencies["ttft_ms"], Some(40.0));
+        report.explain_absences();
+        assert!(report.absent["output_tokens_per_s"].contains("clocks"), "{:?}", report.absent);
+        assert!(rules_of(&whole).contains(&"bench/clock-unknown"));
+        let stated = merge(parts(by_wall(1), by_wall(2)), Some(20.0)).unwrap();
+        assert_eq!(stated.report.merged.as_ref().unwrap().clock_uncertainty_ms, Some(40.0));
+        assert!(stated.report.duration_s.is_some_and(|length| length > 5.0));
+        let mut set = by_wall(2);
+        set.clock.wall_step_ms = -500.0;
+        let stepped = merge(parts(by_wall(1), set), Some(20.0)).unwrap();
+        assert_eq!(stepped.report.merged.unwrap().clock_uncertainty_ms, Some(540.0), "a clock that was set is worse");
+    }
+
+    #[test]
+    fn generators_that_were_not_together_are_named() {
+        let whole = merge(parts(header(1, 2, exact(0.0)), header(2, 2, around(-4500.0))), None).unwrap();
+        assert!(rules_of(&whole).contains(&"bench/generators-apart"), "{:?}", rules_of(&whole));
+        let mut vague = around(-5000.0);
+        vague.iter_mut().for_each(|reading| reading.uncertainty_ms = 30.0);
+        let whole = merge(parts(header(1, 2, exact(0.0)), header(2, 2, vague)), None).unwrap();
+        assert!(rules_of(&whole).contains(&"bench/clock-uncertain"));
+    }
+
+    #[test]
+    fn parts_of_different_loads_are_refused() {
+        let refused = |change: fn(&mut Header)| {
+            let mut second = header(2, 2, around(-5000.0));
+            change(&mut second);
+            check(&parts(header(1, 2, exact(0.0)), second)).map_err(|fault| fault.get(Lang::En).to_owned())
+        };
+        assert_eq!(refused(|_| {}), Ok(()));
+        assert_eq!(refused(|header| header.load.continuous_usage = true), Ok(()), "found out by each");
+        assert_eq!(refused(|header| header.base_url.push_str("/v1/")), Ok(()), "the same server");
+        assert!(refused(|header| header.base_url = "http://other:1".into()).unwrap_err().contains("`base_url`"));
+        assert!(refused(|header| header.model = "n".into()).unwrap_err().contains("`model`"));
+        assert!(refused(|header| header.load.workload_sha256 = Some("x".into())).unwrap_err().contains("workload_sha256"));
+        assert!(refused(|header| header.load.max_tokens = 3).unwrap_err().contains("`max_tokens`"));
+        assert!(refused(|header| header.meeting = Some("n".into())).unwrap_err().contains("start together"));
+        let same = part::text(&header(1, 2, exact(0.0)), &requests("a", 10));
+        let other = part::text(&header(2, 2, around(0.0)), &requests("a", 10));
+        let both: Vec<Part> = [same, other].iter().map(|text| part::read(text.as_bytes()).unwrap()).collect();
+        assert!(check(&both).unwrap_err().get(Lang::En).contains("same requests"));
+    }
+
+    #[test]
+    fn a_cut_part_is_refused() {
+        let text = part::text(&header(1, 2, exact(0.0)), &requests("a", 10));
+        let lines: Vec<&str> = text.lines().collect();
+        let fault = |text: &str| part::read(text.as_bytes()).map_err(|fault| fault.get(Lang::En).to_owned()).unwrap_err();
+        assert!(fault(&lines[..2].join("\n")).contains("1 of 2 requests"));
+        assert!(fault(&text[..text.len() - 40]).contains("line 3"));
+        assert!(fault("").contains("no verify-bench-part/v1"));
+        assert!(fault(&text.replace("part/v1", "part/v9")).contains("v9"));
+        assert!(part::is_part(lines[0].as_bytes()) && !part::is_part(b"{\"schema_version\": \"verify-report/v1\"}"));
+    }
+}
