@@ -167,18 +167,14 @@ fn late() -> Localized {
 }
 
 fn lost(error: &dyn std::fmt::Display) -> Localized {
-    Localized::both(
-        format!("the connection to part 1 broke: {error}"),
-        format!("与第 1 份压测进程的连接断开：{error}"),
-    )
+    Localized::both(format!("the connection to part 1 broke: {error}"), format!("与第 1 份压测进程的连接断开：{error}"))
 }
 
 // ---------------------------------------------------------------- part 1
 
 async fn lead(listener: StdListener, who: &Who, say: &dyn Fn(&str)) -> Result<Met, Localized> {
-    let broken = |error: std::io::Error| {
-        Localized::both(format!("cannot listen: {error}"), format!("无法监听：{error}"))
-    };
+    let broken =
+        |error: std::io::Error| Localized::both(format!("cannot listen: {error}"), format!("无法监听：{error}"));
     let listener = TcpListener::from_std(listener).map_err(broken)?;
     let base = Instant::now();
     let id = id(base);
@@ -243,7 +239,8 @@ impl Door {
         let Ok(mut talk) = Talk::of(stream) else { return };
         let Ok(Word::Hello { protocol, part, of, load }) = talk.hear(ANSWER).await else { return };
         if let Some(reason) = self.refusal(&protocol, part, of, &load) {
-            let (en, zh) = (reason.get(crate::model::Lang::En).to_owned(), reason.get(crate::model::Lang::Zh).to_owned());
+            let (en, zh) =
+                (reason.get(crate::model::Lang::En).to_owned(), reason.get(crate::model::Lang::Zh).to_owned());
             let _ = talk.say(&Word::Refused { en, zh }).await;
             return;
         }

@@ -207,9 +207,11 @@ pub fn read(mut file: impl BufRead) -> Result<Part, Localized> {
     for (number, line) in (2..).zip(file.lines()) {
         let line = line.map_err(unreadable)?;
         sha2::Digest::update(&mut digest, &line);
-        traces.push(trace_file::read_line(&line, &shift).map_err(|fault| {
-            Localized::both(format!("line {number}: {fault}"), format!("第 {number} 行：{fault}"))
-        })?);
+        traces.push(
+            trace_file::read_line(&line, &shift).map_err(|fault| {
+                Localized::both(format!("line {number}: {fault}"), format!("第 {number} 行：{fault}"))
+            })?,
+        );
     }
     if traces.len() != header.requests {
         let (got, wanted) = (traces.len(), header.requests);

@@ -5,8 +5,8 @@ use super::calibrate::ClientError;
 use super::metrics::{RequestFigures, TokensSource, counted, tokens_per_chunk};
 use super::plan::{Targets, Tenants};
 use super::starvation::Starvation;
-use super::union::{Merged, NEED_COMMON_CLOCK};
 use super::stats::{METHOD, PERCENTILES, Spread, jain, with_failures};
+use super::union::{Merged, NEED_COMMON_CLOCK};
 use crate::client::{Api, RequestTrace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -396,7 +396,9 @@ impl BenchReport {
         }
         if let Some(merged) = &self.merged {
             match key {
-                "cold_ttft_ms" => return "each generator warmed up by itself: none saw the first request alone".to_owned(),
+                "cold_ttft_ms" => {
+                    return "each generator warmed up by itself: none saw the first request alone".to_owned();
+                }
                 _ if merged.clock_uncertainty_ms.is_none() && NEED_COMMON_CLOCK.contains(&key) => {
                     return "the clocks of the generators are not known to each other".to_owned();
                 }

@@ -259,9 +259,10 @@ fn generator(part: &Part, first: &Header, stated: Option<f64>) -> Generator {
 fn readings(parts: &[Part]) -> Readings {
     let last = parts.iter().max_by_key(|part| part.traces.iter().map(|trace| trace.end).max());
     let most = |pick: fn(&Header) -> Option<f64>| {
-        parts.iter().filter_map(|part| pick(&part.header)).fold(None, |most: Option<f64>, value| {
-            Some(most.map_or(value, |most| most.max(value)))
-        })
+        parts
+            .iter()
+            .filter_map(|part| pick(&part.header))
+            .fold(None, |most: Option<f64>, value| Some(most.map_or(value, |most| most.max(value))))
     };
     let errors = parts.iter().filter_map(|part| part.header.client_error.clone());
     let starved = parts.iter().filter_map(|part| part.header.starvation);
@@ -271,12 +272,12 @@ fn readings(parts: &[Part]) -> Readings {
         waiting_peak: most(|header| header.waiting_peak),
         warmup: Vec::new(),
         client_error: errors.max_by(|a, b| {
-            let weight = |error: &super::calibrate::ClientError| (!error.within_limits, error.bound_ms().unwrap_or(0.0));
+            let weight =
+                |error: &super::calibrate::ClientError| (!error.within_limits, error.bound_ms().unwrap_or(0.0));
             weight(a).partial_cmp(&weight(b)).unwrap_or(std::cmp::Ordering::Equal)
         }),
-        starvation: starved.max_by(|a, b| {
-            a.run_queue_wait_share.unwrap_or(0.0).total_cmp(&b.run_queue_wait_share.unwrap_or(0.0))
-        }),
+        starvation: starved
+            .max_by(|a, b| a.run_queue_wait_share.unwrap_or(0.0).total_cmp(&b.run_queue_wait_share.unwrap_or(0.0))),
         logprobs: parts.iter().flat_map(|part| part.header.logprobs.iter().copied()).collect(),
     }
 }
@@ -502,7 +503,9 @@ mod tests {
         assert_eq!(refused(|header| header.base_url.push_str("/v1/")), Ok(()), "the same server");
         assert!(refused(|header| header.base_url = "http://other:1".into()).unwrap_err().contains("`base_url`"));
         assert!(refused(|header| header.model = "n".into()).unwrap_err().contains("`model`"));
-        assert!(refused(|header| header.load.workload_sha256 = Some("x".into())).unwrap_err().contains("workload_sha256"));
+        assert!(
+            refused(|header| header.load.workload_sha256 = Some("x".into())).unwrap_err().contains("workload_sha256")
+        );
         assert!(refused(|header| header.load.max_tokens = 3).unwrap_err().contains("`max_tokens`"));
         assert!(refused(|header| header.meeting = Some("n".into())).unwrap_err().contains("start together"));
         let same = part::text(&header(1, 2, exact(0.0)), &requests("a", 10));
@@ -515,7 +518,8 @@ mod tests {
     fn a_cut_part_is_refused() {
         let text = part::text(&header(1, 2, exact(0.0)), &requests("a", 10));
         let lines: Vec<&str> = text.lines().collect();
-        let fault = |text: &str| part::read(text.as_bytes()).map_err(|fault| fault.get(Lang::En).to_owned()).unwrap_err();
+        let fault =
+            |text: &str| part::read(text.as_bytes()).map_err(|fault| fault.get(Lang::En).to_owned()).unwrap_err();
         assert!(fault(&lines[..2].join("\n")).contains("1 of 2 requests"));
         assert!(fault(&text[..text.len() - 40]).contains("line 3"));
         assert!(fault("").contains("no verify-bench-part/v1"));

@@ -14,8 +14,8 @@ mod static_checks;
 pub use answers::{AnswerMode, AnswersArgs, ConfineArgs, Partition};
 pub use backend::{BackendArgs, BackendCommand};
 pub use bench::{
-    Arrival, BenchArgs, BenchLoad, BenchServer, BenchTogether, BenchVerdict, BenchWorkload, CalibrateArgs, ExperimentArgs,
-    QualityProbe, Ramp,
+    Arrival, BenchArgs, BenchLoad, BenchServer, BenchTogether, BenchVerdict, BenchWorkload, CalibrateArgs,
+    ExperimentArgs, QualityProbe, Ramp,
 };
 pub use chain::AllArgs;
 pub use links::LinksArgs;

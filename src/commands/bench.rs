@@ -679,8 +679,10 @@ fn place(args: &BenchArgs, source: &Source) -> Result<Option<Place>, RunError> {
         return fault(
             format!("{least} cannot be split over {of} generators: each needs one request in flight at least"),
             format!("{least} 无法分给 {of} 个压测进程：每个至少要有一个在途请求"),
-            ("raise --num-prompts, --concurrency or --max-concurrency: they are those of the whole load",
-             "请调大 --num-prompts、--concurrency 或 --max-concurrency：它们指的是整个负载"),
+            (
+                "raise --num-prompts, --concurrency or --max-concurrency: they are those of the whole load",
+                "请调大 --num-prompts、--concurrency 或 --max-concurrency：它们指的是整个负载",
+            ),
         );
     }
     let Some(address) = &together.meet else {
@@ -690,8 +692,10 @@ fn place(args: &BenchArgs, source: &Source) -> Result<Option<Place>, RunError> {
             fault(
                 "the parts of a load must start together".to_owned(),
                 "负载的各部分必须同时开始".to_owned(),
-                ("give --meet HOST:PORT, the same to every part, or --start-at TIME",
-                 "请给每一份指定相同的 --meet HOST:PORT，或 --start-at TIME"),
+                (
+                    "give --meet HOST:PORT, the same to every part, or --start-at TIME",
+                    "请给每一份指定相同的 --meet HOST:PORT，或 --start-at TIME",
+                ),
             )
         };
     };

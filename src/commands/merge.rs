@@ -1,16 +1,16 @@
 //! `verify merge`: joins the reports of a run that was split over machines.
 
-use crate::Screen;
 use super::bench::{Measured, show};
+use crate::Screen;
 use crate::bench::part::{self, Part};
 use crate::bench::union;
 use crate::cli::{Cli, MergeArgs};
-use crate::render::Format;
 use crate::error::RunError;
 use crate::model::{
     Finding, Item, ItemStatus, Lang, Localized, Location, Outcome, Partition, RepoPath, RunReport, Severity, StageId,
     StageRun, Status, Summary,
 };
+use crate::render::Format;
 use crate::rules;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,7 @@ struct WireReport {
     duration_ms: u64,
     partition: Option<Partition>,
     error: Option<WireFault>,
+    bench: Option<serde::de::IgnoredAny>,
     stages: Vec<WireStage>,
 }
 
@@ -95,7 +96,8 @@ pub(crate) fn run(args: &MergeArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8
 /// said by whoever reads it next.
 fn is_part_of_load(path: Option<&PathBuf>) -> bool {
     const FIRST_LINE: u64 = 1 << 20;
-    let Some(Ok(file)) = path.map(File::open) else { return false };
+    // A pipe gives its first line only once.
+    let Some(Ok(file)) = path.filter(|path| path.is_file()).map(File::open) else { return false };
     let mut line = Vec::new();
     let read = BufReader::new(file.take(FIRST_LINE)).read_until(b'\n', &mut line);
     read.is_ok() && part::is_part(&line)
@@ -167,6 +169,18 @@ fn read(path: &Path) -> Result<WireReport, RunError> {
                 format!("{shown}：这一部分什么也没有检查：{}", fault.message),
             ),
             Localized::both("correct and repeat that part", "请修正后重新运行该部分"),
+        ));
+    }
+    if report.bench.is_some() {
+        return Err(RunError::usage(
+            Localized::both(
+                format!("{shown}: figures of several loads cannot be joined, only what happened in their requests"),
+                format!("{shown}：多份负载的统计数据无法合并，只能合并各请求的记录"),
+            ),
+            Localized::both(
+                "merge what each `verify bench --partition K/N` wrote with --save-requests",
+                "请合并每个 `verify bench --partition K/N` 用 --save-requests 写出的文件",
+            ),
         ));
     }
     if report.stages.is_empty() {

@@ -181,9 +181,8 @@ fn write_tenants(out: &mut String, report: &BenchReport, options: HumanOptions<'
 /// Where the load came from, and which figures lean on clocks of several machines.
 fn write_generators(out: &mut String, report: &BenchReport, options: HumanOptions<'_>) {
     let Some(merged) = &report.merged else { return };
-    let shown = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"))
-    };
+    let shown =
+        |value: Option<f64>, digits: usize| value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"));
     let head = [
         options.say("generator", "压测进程"),
         options.say("requests", "请求"),

@@ -507,6 +507,7 @@ fn two_generators_meet_and_their_union_is_the_whole_load() {
         (vec!["part-1.jsonl"], "missing: 2/2"),
         (vec!["part-1.jsonl", "part-1.jsonl"], "is there twice"),
         (vec!["part-1.jsonl", "own-2.json"], "no verify-bench-part/v1"),
+        (vec!["own-1.json", "own-2.json"], "cannot be joined"),
     ] {
         let (code, refused) = merged(&server, &args);
         let message = refused["error"]["message"].to_string();
