@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn a_request_survives_its_line_to_the_nanosecond() {
         let trace = trace();
-        assert_eq!(read_line(&lines(&[trace.clone()]), &|_| 0.0).unwrap(), trace);
-        let moved = read_line(&lines(&[trace.clone()]), &|_| 10.0).unwrap();
+        assert_eq!(read_line(&lines(std::slice::from_ref(&trace)), &|_| 0.0).unwrap(), trace);
+        let moved = read_line(&lines(std::slice::from_ref(&trace)), &|_| 10.0).unwrap();
         assert_eq!(moved.sent, trace.sent + Duration::from_millis(10));
         assert_eq!(moved.connect, trace.connect, "a length is no time");
     }

@@ -183,26 +183,29 @@ fn merged(parts: &[Part], uncertain: Option<&[f64]>, stated: Option<f64>) -> Mer
     sorted.sort_by(f64::total_cmp);
     let apart: f64 = sorted.iter().rev().take(2).sum();
     merged.clock_uncertainty_ms = Some(apart);
-    let spans: Vec<Vec<(Duration, Duration)>> =
-        parts.iter().map(|part| part.traces.iter().map(|trace| (begin(trace), trace.end)).collect()).collect();
-    let all: Vec<(Duration, Duration)> = spans.iter().flatten().copied().collect();
-    let Some((from, to)) = span(&all) else { return merged };
-    let window = to.saturating_sub(from).as_secs_f64();
-    if window <= 0.0 {
-        return merged;
+    let spans = parts.iter().map(|part| part.traces.iter().map(|trace| (begin(trace), trace.end)).collect());
+    let spans: Vec<Vec<(Duration, Duration)>> = spans.collect();
+    let all: Vec<(Duration, Duration)> = spans.concat();
+    let window = span(&all).map_or(0.0, |(from, to)| to.saturating_sub(from).as_secs_f64());
+    if window > 0.0 {
+        let busy: f64 = all.iter().map(|(begin, end)| end.saturating_sub(*begin).as_secs_f64()).sum();
+        let overlap = overlap(&spans).as_secs_f64();
+        merged.rate_uncertainty = Some(apart / 1000.0 / window);
+        merged.in_flight_mean = Some(busy / window);
+        merged.in_flight_max = Some(most_at_a_time(&all));
+        merged.overlap_s = Some(overlap);
+        merged.overlap_share = Some(overlap / window);
     }
-    merged.rate_uncertainty = Some(apart / 1000.0 / window);
-    let busy: f64 = all.iter().map(|(begin, end)| end.saturating_sub(*begin).as_secs_f64()).sum();
-    merged.in_flight_mean = Some(busy / window);
-    merged.in_flight_max = Some(most_at_a_time(&all));
+    merged
+}
+
+/// How long every generator was sending.
+fn overlap(spans: &[Vec<(Duration, Duration)>]) -> Duration {
     let each: Option<Vec<(Duration, Duration)>> = spans.iter().map(|spans| span(spans)).collect();
     let each = each.unwrap_or_default();
     let latest = each.iter().map(|(begin, _)| *begin).max().unwrap_or_default();
     let earliest = each.iter().map(|(_, end)| *end).min().unwrap_or_default();
-    let overlap = earliest.saturating_sub(latest).as_secs_f64();
-    merged.overlap_s = Some(overlap);
-    merged.overlap_share = Some(overlap / window);
-    merged
+    earliest.saturating_sub(latest)
 }
 
 /// First begin and last end.

@@ -253,18 +253,7 @@ impl<'a> Job<'a> {
                     .arg("model", &*self.target.model),
             );
         }
-        if !self.args.verdict.no_self_check {
-            phase.quiet_say("checking this client's own error");
-            match self.self_check().await {
-                Ok(error) => readings.client_error = Some(error),
-                Err(error) => findings.push(self.finding(&bench_rules::TRUTH_FAILED).arg("cause", error.to_string())),
-            }
-        }
-        let warmup = self.warmup_sessions();
-        if !warmup.is_empty() {
-            phase.say("warm-up");
-            readings.warmup = self.target.warm_up(warmup, self.in_flight()).await;
-        }
+        findings.extend(self.warm_up(phase, &mut readings).await);
         let mut met = match self.gather(ctx, phase).await {
             Ok(met) => met,
             Err(cause) => {
@@ -273,22 +262,42 @@ impl<'a> Job<'a> {
             }
         };
         phase.say("measuring");
-        let wall = Wall::now();
-        let (mut measured, steps) = self.levels(ctx, phase, &mut readings).await;
-        if self.args.load.together.partition.is_some() {
-            let after = match &mut met {
-                Some(met) => met.again().await,
-                None => None,
-            };
-            let clocks: Vec<Reading> = met.iter().map(|met| met.before).chain(after).collect();
-            let id = met.as_ref().map(|met| met.id.clone());
-            measured.part = Some(Box::new(self.header(ctx, &measured, &readings, id, &wall, &clocks)));
-        }
+        let mut measured = self.measured(ctx, phase, &mut readings, met.as_mut()).await;
         measured.met = met;
-        measured.report.knee = knee(&steps);
-        measured.report.ramp = steps;
         findings.append(&mut measured.findings);
         measured.findings = findings;
+        measured
+    }
+
+    /// The client's own error, then the warm-up.
+    async fn warm_up(&mut self, phase: &Phase, readings: &mut Readings) -> Option<Finding> {
+        let mut finding = None;
+        if !self.args.verdict.no_self_check {
+            phase.quiet_say("checking this client's own error");
+            match self.self_check().await {
+                Ok(error) => readings.client_error = Some(error),
+                Err(error) => finding = Some(self.finding(&bench_rules::TRUTH_FAILED).arg("cause", error.to_string())),
+            }
+        }
+        let warmup = self.warmup_sessions();
+        if !warmup.is_empty() {
+            phase.say("warm-up");
+            readings.warmup = self.target.warm_up(warmup, self.in_flight()).await;
+        }
+        finding
+    }
+
+    /// The measured part, with what stands above its requests when it is one of several.
+    async fn measured(&self, ctx: &Context, phase: &Phase, readings: &mut Readings, met: Option<&mut Met>) -> Measured {
+        let wall = Wall::now();
+        let (mut measured, steps) = self.levels(ctx, phase, readings).await;
+        measured.report.knee = knee(&steps);
+        measured.report.ramp = steps;
+        if self.args.load.together.partition.is_some() {
+            let id = met.as_ref().map(|met| met.id.clone());
+            let clocks = clocks(met).await;
+            measured.part = Some(Box::new(self.header(ctx, &measured, readings, id, &wall, &clocks)));
+        }
         measured
     }
 
@@ -513,6 +522,7 @@ impl<'a> Job<'a> {
         let whole = self.stated_of(level, total);
         let Some(partition) = self.args.load.together.partition else { return whole };
         LoadStated {
+            warmup: self.warmup_count(),
             concurrency: whole.concurrency.map(|count| share(count, partition)),
             max_concurrency: whole.max_concurrency.map(|count| share(count, partition)),
             request_rate: whole.request_rate.map(|rate| rate / partition.of as f64),
@@ -536,7 +546,7 @@ impl<'a> Job<'a> {
             arrival: arrival.map(Into::into),
             max_concurrency: load.max_concurrency,
             num_prompts: u32::try_from(total).unwrap_or(u32::MAX),
-            warmup: self.warmup_count(),
+            warmup: load.warmup.unwrap_or_else(|| self.whole_in_flight().max(2)),
             max_tokens: workload.max_tokens,
             timeout_s: load.timeout,
             retries: load.retries,
@@ -637,6 +647,13 @@ impl Wall {
         let now = Wall::now();
         (now.seconds - self.seconds) * 1000.0 - signed_ms(self.at, now.at)
     }
+}
+
+/// The comparisons of clocks of a meeting, the last of them made now.
+async fn clocks(met: Option<&mut Met>) -> Vec<Reading> {
+    let Some(met) = met else { return Vec::new() };
+    let after = met.again().await;
+    std::iter::once(met.before).chain(after).collect()
 }
 
 /// From one moment to another, ms; negative when the other was earlier.

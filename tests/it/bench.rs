@@ -434,15 +434,17 @@ fn what_people_see(#[case] name: &str, #[case] lang: verify::model::Lang) {
 }
 
 /// Starts one generator of a load of two; both meet at `meet`.
-fn generator(server: &Server, part: &str, meet: &str, more: &str) -> Child {
+fn generator(server: &Server, part: &str, meet: &str, load: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verify"));
     command.current_dir(server.folder.path());
-    support::SCRUBBED.iter().for_each(|name| drop(command.env_remove(name)));
+    for name in support::SCRUBBED {
+        command.env_remove(name);
+    }
     command
         .args(["bench", "--model", "truth-model", "--base-url", &format!("http://127.0.0.1:{}", server.port)])
-        .args(words("-n 24 -c 4 --max-tokens 8 --warmup 2 --no-self-check --meet"))
+        .args(words("--max-tokens 8 --no-self-check --meet"))
         .args([meet, "--partition", &format!("{part}/2"), "--save-requests", &format!("part-{part}.jsonl")])
-        .args(words(more))
+        .args(words(load))
         .args(["--output", &format!("json=own-{part}.json")])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -466,8 +468,9 @@ fn merged(server: &Server, args: &[&str]) -> (i32, Value) {
 fn two_generators_meet_and_their_union_is_the_whole_load() {
     let server = Server::start(&words("--ttft-ms 40 --itl-ms 10 --tokens 8"));
     let meet = free_address();
-    let first = generator(&server, "1", &meet, "");
-    let second = generator(&server, "2", &meet, "");
+    let load = "-n 24 -c 4 --warmup 2";
+    let first = generator(&server, "1", &meet, load);
+    let second = generator(&server, "2", &meet, load);
     for child in [second, first] {
         let output = child.wait_with_output().expect("it ends");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -519,13 +522,14 @@ fn two_generators_meet_and_their_union_is_the_whole_load() {
 fn a_generator_of_another_load_is_sent_away() {
     let server = Server::start(&words("--ttft-ms 5 --itl-ms 1 --tokens 4"));
     let meet = free_address();
-    let mut first = generator(&server, "1", &meet, "");
-    let other = generator(&server, "2", &meet, "--seed 7").wait_with_output().expect("it ends");
+    // Three in flight cannot be halved; the parts are still those of one load.
+    let mut first = generator(&server, "1", &meet, "-n 12 -c 3");
+    let other = generator(&server, "2", &meet, "-n 12 -c 3 --seed 7").wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&other.stdout).into_owned();
     assert_eq!(other.status.code(), Some(1), "{said}");
     assert!(said.contains("bench/no-meeting") && said.contains("`seed` is 0 at part 1 and 7 at part 2"), "{said}");
     // The right one is still let in.
-    let right = generator(&server, "2", &meet, "").wait_with_output().expect("it ends");
+    let right = generator(&server, "2", &meet, "-n 12 -c 3").wait_with_output().expect("it ends");
     assert!(right.status.success(), "{}", String::from_utf8_lossy(&right.stdout));
     assert!(first.wait().expect("it ends").success());
 }
