@@ -190,7 +190,7 @@ fn write_generators(out: &mut String, report: &BenchReport, options: HumanOption
         "TTFT ms",
         options.say("began s", "开始 s"),
         options.say("ended s", "结束 s"),
-        options.say("wall clock ahead ms", "墙上时钟超前 ms"),
+        options.say("wall clock ahead ms", "系统时钟超前 ms"),
         "± ms",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -204,7 +204,7 @@ super::rules! {
         message: "the clocks of the generators are not known to each other: no throughput, no duration, no concurrency over time"
                / "各压测进程的时钟之间没有可比性（clock unknown）：无法给出吞吐、时长和并发变化";
         help: "let them meet (--meet), or say with --clock-error MS how far their wall clocks can differ"
-            / "请让它们会合（--meet），或用 --clock-error MS 说明各机墙上时钟最多相差多少";
+            / "请让它们会合（--meet），或用 --clock-error MS 说明各机系统时钟最多相差多少";
         why: "A rate over machines whose clocks may be seconds apart is a guess. Latencies within a request come from one clock and stand."
            / "时钟可能相差几秒的机器之间，速率只是猜测。单个请求内的延迟只取自一个时钟，仍然有效。";
     }
@@ -225,7 +225,7 @@ super::rules! {
     }
     WALL_CLOCK_OFF = "bench/wall-clock-off" Note {
         message: "the wall clock of part {part} is {seconds} s off that of part 1; it was corrected, no figure rests on it"
-               / "第 {part} 份所在机器的墙上时钟与第 1 份相差 {seconds} 秒；已校正，没有数据依赖它";
+               / "第 {part} 份所在机器的系统时钟与第 1 份相差 {seconds} 秒；已校正，没有数据依赖它";
         help: "let both machines set their clocks (chrony, NTP)" / "请让两台机器校时（chrony、NTP）";
         why: "Generators compare their clocks with each other before and after the load; logs of the machines do not."
            / "压测进程在负载前后互相比对时钟；机器上的日志则没有。";
