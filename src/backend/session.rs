@@ -14,7 +14,7 @@ use super::ready::{self, ColdStart, Door, Identity, NotReady, Routes, Wait};
 use super::socket::SocketFolder;
 use crate::client::{Asked, Endpoint, Run};
 use crate::course::Context;
-use crate::model::{Finding, Localized, Location};
+use crate::model::{Finding, Lang, Localized, Location};
 use crate::process::{Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
 use crate::rules;
 use crate::term::Phase;
