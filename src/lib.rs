@@ -100,7 +100,7 @@ fn dispatch(cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
         Command::Compare(args) => commands::compare::run(args, cli, screen),
         Command::Report(args) => commands::report::run(args, cli, screen),
         Command::Normalize(args) => commands::normalize::run(args, cli, screen),
-        Command::Merge(args) => commands::merge::run(args, screen),
+        Command::Merge(args) => commands::merge::run(args, cli, screen),
         Command::Bench(args) => commands::bench::run(args, cli, screen),
         Command::Calibrate(args) => commands::calibrate::run(args, cli, screen),
         Command::Backend(args) => commands::backend::run(&args.command, cli, screen),

@@ -14,7 +14,7 @@ use super::ready::{self, ColdStart, Door, Identity, NotReady, Routes, Wait};
 use super::socket::SocketFolder;
 use crate::client::{Asked, Endpoint, Run};
 use crate::course::Context;
-use crate::model::{Finding, Localized, Location};
+use crate::model::{Finding, Lang, Localized, Location};
 use crate::process::{Guarded, LaunchSpec, Redactor, StopKind, Stopped, clean_log, proc_tree};
 use crate::rules;
 use crate::term::Phase;
@@ -225,8 +225,11 @@ async fn start_and_use(
         Ok(server) => server,
         Err(error) => {
             let program = life.argv.first().map(String::as_str).unwrap_or_default();
-            life.fault =
-                Some(finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", format!("`{program}`: {error}")));
+            let (cause, help) = crate::process::explain(&error);
+            let named = |lang| format!("`{program}`: {}", cause.get(lang));
+            let cause = Localized::both(named(Lang::En), named(Lang::Zh));
+            let fault = finding(ctx, plan, &rules::smoke::NOT_STARTED).arg("cause", cause);
+            life.fault = Some(help.into_iter().fold(fault, Finding::help));
             return Attempt::Done;
         }
     };

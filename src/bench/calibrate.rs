@@ -7,7 +7,7 @@ use super::stats::Spread;
 use super::truth::{MARK, Schedule, Truth, TruthServer};
 use crate::client::{Asked, ChatRequest, Endpoint, RequestTrace, Run};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub const CENTRE_LIMIT: (f64, f64) = (0.5, 0.01);
 pub const TAIL_LIMIT: (f64, f64) = (3.0, 0.02);
 
 /// The client's error on one metric: what it measured minus what the server did.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricError {
     /// True mean, ms.
     pub true_mean_ms: f64,
@@ -59,7 +59,7 @@ impl MetricError {
 }
 
 /// The error at one concurrency, as it is stored with a result.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientError {
     /// Streams at once.
     pub concurrency: u32,

@@ -4,6 +4,7 @@
 use super::load::{Session, Shape};
 use super::workload::Workload;
 use crate::client::ChatRequest;
+use crate::model::Partition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -53,8 +54,31 @@ pub fn poisson_arrivals(count: usize, rate: f64, seed: u64) -> Vec<Duration> {
         .collect()
 }
 
+/// The part of a number that falls to one of several generators; the parts add up to it.
+pub fn share(whole: u32, Partition { part, of }: Partition) -> u32 {
+    let of = u32::try_from(of.max(1)).unwrap_or(u32::MAX);
+    let first = u32::try_from(part.saturating_sub(1)).unwrap_or(u32::MAX);
+    whole / of + u32::from(first < whole % of)
+}
+
+/// The part of a load that falls to one of several generators: every Nth session with its
+/// time, and its share of the requests in flight. The parts together are the whole load.
+pub fn deal(sessions: Vec<Session>, shape: Shape, partition: Partition) -> (Vec<Session>, Shape) {
+    fn every<T>(all: Vec<T>, Partition { part, of }: Partition) -> Vec<T> {
+        all.into_iter().skip(part.saturating_sub(1)).step_by(of.max(1)).collect()
+    }
+    let shape = match shape {
+        Shape::Closed { concurrency } => Shape::Closed { concurrency: share(concurrency, partition) },
+        Shape::Open { arrivals, max_in_flight } => Shape::Open {
+            arrivals: every(arrivals, partition),
+            max_in_flight: max_in_flight.map(|most| share(most, partition)),
+        },
+    };
+    (every(sessions, partition), shape)
+}
+
 /// One tenant of a mix.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tenant {
     /// Name.
     pub name: String,
@@ -67,7 +91,7 @@ pub struct Tenant {
 }
 
 /// A mix of tenants: `chat=3:max_tokens=32,batch=1:words=400`.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Tenants(pub Vec<Tenant>);
 
@@ -113,7 +137,7 @@ fn tenant(text: &str) -> Result<Tenant, String> {
 }
 
 /// Targets of goodput, ms: `ttft:200,tpot:50,e2e:3000`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Targets {
     /// Time to first token.
     pub ttft: Option<f64>,
@@ -288,6 +312,29 @@ pub fn replay(text: &str, max_tokens: u32, max_in_flight: Option<u32>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_a_load_add_up_to_it() {
+        let partition = |part| Partition { part, of: 3 };
+        let shares: Vec<u32> = (1..=3).map(|part| share(8, partition(part))).collect();
+        assert_eq!(shares, [3, 3, 2]);
+        let named = |index: u32| Session::from(ChatRequest::prompt(index.to_string(), "x", 1));
+        let sessions: Vec<Session> = (0..7).map(named).collect();
+        let arrivals = constant_arrivals(7, 10.0);
+        let open = Shape::Open { arrivals: arrivals.clone(), max_in_flight: Some(4) };
+        let mut all = Vec::new();
+        for part in 1..=3 {
+            let (dealt, Shape::Open { arrivals, max_in_flight }) =
+                deal(sessions.clone(), open.clone(), partition(part))
+            else {
+                panic!("open stays open")
+            };
+            assert!(max_in_flight.is_some_and(|most| (1..=2).contains(&most)));
+            all.extend(dealt.into_iter().zip(arrivals));
+        }
+        all.sort_by_key(|(_, at)| *at);
+        assert_eq!(all, sessions.into_iter().zip(arrivals).collect::<Vec<_>>());
+    }
 
     #[test]
     fn arrivals_follow_their_rate_and_their_seed() {

@@ -6,24 +6,26 @@ use super::metrics::{RequestFigures, TokensSource, counted, tokens_per_chunk};
 use super::plan::{Targets, Tenants};
 use super::starvation::Starvation;
 use super::stats::{METHOD, PERCENTILES, Spread, jain, with_failures};
+use super::union::{Merged, NEED_COMMON_CLOCK};
 use crate::client::{Api, RequestTrace};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What was sent, as a report states it.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadStated {
     /// `closed` or `open`.
-    pub shape: &'static str,
+    pub shape: Cow<'static, str>,
     /// Requests in flight of a closed loop.
     pub concurrency: Option<u32>,
     /// Requests per second of an open loop; null for a replayed trace.
     pub request_rate: Option<f64>,
     /// Arrivals of an open loop: `constant`, `poisson` or `trace`.
-    pub arrival: Option<&'static str>,
+    pub arrival: Option<Cow<'static, str>>,
     /// Requests in flight at most, in an open loop.
     pub max_concurrency: Option<u32>,
     /// Measured requests.
@@ -210,6 +212,9 @@ pub struct BenchReport {
     /// Level after which throughput gained less than 5 %.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub knee: Option<f64>,
+    /// Where the load came from, when several generators sent it together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Merged>,
     /// What the figures do not say by themselves, in words.
     pub notes: Vec<String>,
     /// The same with rule and severity.
@@ -363,6 +368,7 @@ impl BenchReport {
             starvation: readings.starvation,
             ramp: Vec::new(),
             knee: None,
+            merged: None,
             notes: Vec::new(),
             findings: Vec::new(),
             absent: BTreeMap::new(),
@@ -387,6 +393,17 @@ impl BenchReport {
                 "n={}: too few values; they range from {:.3} to {:.3} ms",
                 spread.n, spread.min, spread.max
             );
+        }
+        if let Some(merged) = &self.merged {
+            match key {
+                "cold_ttft_ms" => {
+                    return "each generator warmed up by itself: none saw the first request alone".to_owned();
+                }
+                _ if merged.clock_uncertainty_ms.is_none() && NEED_COMMON_CLOCK.contains(&key) => {
+                    return "the clocks of the generators are not known to each other".to_owned();
+                }
+                _ => {}
+            }
         }
         match key {
             _ if self.successful == 0 && !matches!(key, "cold_ttft_ms") => "no request succeeded",

@@ -33,6 +33,8 @@ pub struct Target {
     pub retries: u32,
     /// Ends everything early.
     pub cancel: Cancel,
+    /// When the measured part begins, where others begin then too.
+    pub start: Option<Instant>,
 }
 
 /// Why a server is not measured.
@@ -66,6 +68,8 @@ pub struct Pass {
     pub waiting_peak: Option<f64>,
     /// What this client waited for a core.
     pub starvation: Option<Starvation>,
+    /// What the times of the traces count from.
+    pub epoch: Option<Instant>,
 }
 
 impl Target {
@@ -164,15 +168,20 @@ impl Target {
         let before = counting.read().await;
         // Nothing waits behind a single request.
         let queues = !matches!(shape, Shape::Closed { concurrency: 1 });
+        if let Some(start) = self.start {
+            tokio::time::sleep_until(start.into()).await;
+        }
         let watch = Watch::start();
         let mut waiting_peak = None;
+        let load = self.load(sessions, shape);
+        let epoch = Some(load.run.epoch);
         let traces = tokio::select! {
-            traces = self.load(sessions, shape).execute(progress) => traces,
+            traces = load.execute(progress) => traces,
             () = counting.peak(queues, &mut waiting_peak) => Vec::new(),
         };
         let starvation = Some(watch.stop());
         let after = counting.read().await;
-        Pass { traces, counted: counters::difference(&before, &after), waiting_peak, starvation }
+        Pass { traces, counted: counters::difference(&before, &after), waiting_peak, starvation, epoch }
     }
 }
 

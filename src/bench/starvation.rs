@@ -2,7 +2,7 @@
 //! measures its own wait as the server's time.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Share of a run that its threads may wait for a core before the alarm is given.
@@ -18,7 +18,7 @@ pub struct Watch {
 }
 
 /// What the threads of this program waited for a core.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Starvation {
     /// Time in run queues, all threads together, ms; null where the system does not tell.
     pub run_queue_wait_ms: Option<f64>,

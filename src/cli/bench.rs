@@ -1,6 +1,7 @@
 //! `verify bench` and `verify calibrate`.
 
 use crate::client::Api;
+use crate::model::Partition;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -126,6 +127,24 @@ pub struct BenchLoad {
     /// Seed of arrivals, of prompts and of the mix of tenants
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+    /// Several generators.
+    #[command(flatten)]
+    pub together: BenchTogether,
+}
+
+/// How one load is sent by several processes, on one machine or on many.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Several generators")]
+pub struct BenchTogether {
+    /// Send the Kth of N parts of this load; every part gets the same options, `verify merge` joins what --save-requests wrote
+    #[arg(long, value_name = "K/N", requires = "save_requests", conflicts_with_all = ["experiment", "ramp"])]
+    pub partition: Option<Partition>,
+    /// Address where the parts agree on the start and compare their clocks; part 1 listens there
+    #[arg(long, value_name = "HOST:PORT", requires = "partition", conflicts_with = "start_at")]
+    pub meet: Option<String>,
+    /// Start of the load by wall clock, such as 2026-12-01T12:00:00Z, where the parts cannot reach each other
+    #[arg(long, value_name = "TIME", requires = "partition")]
+    pub start_at: Option<jiff::Timestamp>,
 }
 
 /// What is asked.

@@ -14,8 +14,8 @@ mod static_checks;
 pub use answers::{AnswerMode, AnswersArgs, ConfineArgs, Partition};
 pub use backend::{BackendArgs, BackendCommand};
 pub use bench::{
-    Arrival, BenchArgs, BenchLoad, BenchServer, BenchVerdict, BenchWorkload, CalibrateArgs, ExperimentArgs,
-    QualityProbe, Ramp,
+    Arrival, BenchArgs, BenchLoad, BenchServer, BenchTogether, BenchVerdict, BenchWorkload, CalibrateArgs,
+    ExperimentArgs, QualityProbe, Ramp,
 };
 pub use chain::AllArgs;
 pub use links::LinksArgs;
@@ -164,7 +164,7 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// List, install or examine backends
     Backend(BackendArgs),
-    /// Join the reports of a run that was split with --partition
+    /// Join the reports of a run, or the parts of a load, that was split with --partition
     Merge(MergeArgs),
     /// Print the resolved settings and where each value comes from
     Settings,
@@ -190,9 +190,12 @@ pub enum Command {
 /// `verify merge`.
 #[derive(Debug, Clone, Args)]
 pub struct MergeArgs {
-    /// Reports in the format verify-report/v1
+    /// Reports in the format verify-report/v1, or what `verify bench --partition` saved
     #[arg(value_name = "REPORT", required = true)]
     pub reports: Vec<PathBuf>,
+    /// Parts of a load: how far the wall clocks of their machines can differ, where they did not meet
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    pub clock_error: Option<f64>,
 }
 
 /// `verify init`.
@@ -229,6 +232,11 @@ pub struct ManArgs {
     /// Write every page into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub out_dir: Option<PathBuf>,
+}
+
+fn milliseconds(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "a number of ms is needed".to_owned())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub struct ChatRequest {
 }
 
 /// Which of the two routes of the OpenAI format is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, clap::ValueEnum, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Api {
     /// `/v1/chat/completions`.

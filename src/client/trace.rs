@@ -7,12 +7,12 @@
 use super::chat::{Answer, Usage, error_text};
 use super::recording::Recording;
 use super::sse::{Event, Parser};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// No connection.
@@ -58,7 +58,7 @@ impl std::fmt::Display for FaultKind {
 }
 
 /// A failed request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestFault {
     /// The kind, for counting.
     pub kind: FaultKind,

@@ -4,7 +4,9 @@ use crate::Screen;
 use crate::bench::calibrate::{ClientError, SHORT, calibrate, short_rounds};
 use crate::bench::live::Live;
 use crate::bench::load::{Session, Shape, Unheard};
-use crate::bench::plan::{Mix, Prompts, constant_arrivals, poisson_arrivals, replay};
+use crate::bench::meeting::{Met, Place, Reading, Who};
+use crate::bench::part::{self, Comparison, Header};
+use crate::bench::plan::{Mix, Prompts, constant_arrivals, deal, poisson_arrivals, replay, share};
 use crate::bench::report::{BenchFinding, BenchReport, LoadStated, RampStep, Readings};
 use crate::bench::runner::{Pass, Target, Unusable};
 use crate::bench::workload::Workload;
@@ -14,7 +16,8 @@ use crate::client::{Asked, ChatRequest, Endpoint, RequestTrace};
 use crate::course::Context;
 use crate::error::RunError;
 use crate::fsx;
-use crate::model::{Finding, Lang, Localized, Location, RepoPath, Severity, Status};
+use crate::interrupt::Cancel;
+use crate::model::{Finding, Lang, Localized, Location, Partition, RepoPath, Severity, Status};
 use crate::render::{self, Format};
 use crate::rules::{self, bench as bench_rules};
 use crate::term::Phase;
@@ -48,16 +51,28 @@ pub(crate) fn run(args: &BenchArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8
         .build()
         .map_err(|error| RunError::file("runtime", error))?;
     let phase = ctx.progress.start("bench", u64::from(args.load.num_prompts));
-    let outcome = runtime.block_on(job.measure(&ctx, &phase));
+    let mut outcome = runtime.block_on(job.measure(&ctx, &phase));
+    let saved = save(&ctx, args, &outcome);
+    if let Some(met) = &mut outcome.met {
+        phase.quiet_say("waiting for the other generators to end");
+        runtime.block_on(met.part(&ctx.cancel));
+    }
     drop(phase);
     // A request that hangs must not keep the process.
     runtime.shutdown_background();
-    if let Some(file) = &args.verdict.save_requests {
-        let path = ctx.at_cwd(file);
-        fsx::write_atomic(&path, trace_file::lines(&outcome.traces).as_bytes())
-            .map_err(|error| RunError::file(&path, error))?;
-    }
+    saved?;
     show(&ctx, cli, screen, outcome, began.elapsed())
+}
+
+/// Keeps what happened in every request, where that was asked for.
+fn save(ctx: &Context, args: &BenchArgs, outcome: &Measured) -> Result<(), RunError> {
+    let Some(file) = &args.verdict.save_requests else { return Ok(()) };
+    let path = ctx.at_cwd(file);
+    let text = match &outcome.part {
+        Some(header) => part::text(header, &outcome.traces),
+        None => trace_file::lines(&outcome.traces),
+    };
+    fsx::write_atomic(&path, text.as_bytes()).map_err(|error| RunError::file(&path, error))
 }
 
 /// Every request in flight is an open file; shells often allow 1,024 though the system
@@ -76,14 +91,26 @@ fn raise_file_limit() {
 fn raise_file_limit() {}
 
 /// Everything a run left.
-struct Measured {
-    report: BenchReport,
-    traces: Vec<RequestTrace>,
-    findings: Vec<Finding>,
+pub(super) struct Measured {
+    pub(super) report: BenchReport,
+    pub(super) traces: Vec<RequestTrace>,
+    pub(super) findings: Vec<Finding>,
+    /// What the times of the traces count from.
+    pub(super) epoch: Option<Instant>,
+    /// What stands above them, when this was one of several generators.
+    pub(super) part: Option<Box<Header>>,
+    /// The meeting of the generators.
+    pub(super) met: Option<Met>,
+}
+
+impl Measured {
+    pub(super) fn of(report: BenchReport, traces: Vec<RequestTrace>, findings: Vec<Finding>) -> Self {
+        Measured { report, traces, findings, epoch: None, part: None, met: None }
+    }
 }
 
 /// Writes the report in every format that was asked for.
-fn show(
+pub(super) fn show(
     ctx: &Context,
     cli: &Cli,
     screen: &Screen<'_>,
@@ -131,6 +158,8 @@ struct Job<'a> {
     target: Target,
     source: Source,
     sha256: Option<String>,
+    /// Where the generators of this load meet.
+    place: Option<Place>,
 }
 
 /// What is sent.
@@ -159,12 +188,19 @@ impl<'a> Job<'a> {
             timeout: Duration::from_secs_f64(args.load.timeout),
             retries: args.load.retries,
             cancel: ctx.cancel.clone(),
+            start: None,
         };
-        Ok(Job { args, base_url, target, source, sha256 })
+        let place = place(args, &source)?;
+        Ok(Job { args, base_url, target, source, sha256, place })
     }
 
     /// Requests in flight that are to be expected, for the warm-up and the self-check.
     fn in_flight(&self) -> u32 {
+        let whole = self.whole_in_flight();
+        self.args.load.together.partition.map_or(whole, |partition| share(whole, partition).max(1))
+    }
+
+    fn whole_in_flight(&self) -> u32 {
         let load = &self.args.load;
         match (load.concurrency, load.max_concurrency, load.request_rate) {
             (Some(closed), ..) => closed,
@@ -217,11 +253,30 @@ impl<'a> Job<'a> {
                     .arg("model", &*self.target.model),
             );
         }
+        findings.extend(self.warm_up(phase, &mut readings).await);
+        let mut met = match self.gather(ctx, phase).await {
+            Ok(met) => met,
+            Err(cause) => {
+                findings.push(self.finding(&bench_rules::MEETING).arg("cause", cause));
+                return Measured { findings, ..self.nothing() };
+            }
+        };
+        phase.say("measuring");
+        let mut measured = self.measured(ctx, phase, &mut readings, met.as_mut()).await;
+        measured.met = met;
+        findings.append(&mut measured.findings);
+        measured.findings = findings;
+        measured
+    }
+
+    /// The client's own error, then the warm-up.
+    async fn warm_up(&mut self, phase: &Phase, readings: &mut Readings) -> Option<Finding> {
+        let mut finding = None;
         if !self.args.verdict.no_self_check {
             phase.quiet_say("checking this client's own error");
             match self.self_check().await {
                 Ok(error) => readings.client_error = Some(error),
-                Err(error) => findings.push(self.finding(&bench_rules::TRUTH_FAILED).arg("cause", error.to_string())),
+                Err(error) => finding = Some(self.finding(&bench_rules::TRUTH_FAILED).arg("cause", error.to_string())),
             }
         }
         let warmup = self.warmup_sessions();
@@ -229,12 +284,20 @@ impl<'a> Job<'a> {
             phase.say("warm-up");
             readings.warmup = self.target.warm_up(warmup, self.in_flight()).await;
         }
-        phase.say("measuring");
-        let (mut measured, steps) = self.levels(ctx, phase, &mut readings).await;
+        finding
+    }
+
+    /// The measured part, with what stands above its requests when it is one of several.
+    async fn measured(&self, ctx: &Context, phase: &Phase, readings: &mut Readings, met: Option<&mut Met>) -> Measured {
+        let wall = Wall::now();
+        let (mut measured, steps) = self.levels(ctx, phase, readings).await;
         measured.report.knee = knee(&steps);
         measured.report.ramp = steps;
-        findings.append(&mut measured.findings);
-        measured.findings = findings;
+        if self.args.load.together.partition.is_some() {
+            let id = met.as_ref().map(|met| met.id.clone());
+            let clocks = clocks(met).await;
+            measured.part = Some(Box::new(self.header(ctx, &measured, readings, id, &wall, &clocks)));
+        }
         measured
     }
 
@@ -250,7 +313,10 @@ impl<'a> Job<'a> {
     fn warmup_sessions(&self) -> Vec<Session> {
         let count = self.warmup_count();
         match &self.source {
-            Source::Mix(mix) => Mix { turns: 1, ..mix.clone() }.sessions(count, "warm-up "),
+            Source::Mix(mix) => {
+                let part = self.args.load.together.partition.map(|partition| format!("{} ", partition.part));
+                Mix { turns: 1, ..mix.clone() }.sessions(count, &format!("warm-up {}", part.unwrap_or_default()))
+            }
             Source::Trace(sessions, _) => sessions.iter().cycle().take(count as usize).cloned().collect(),
         }
     }
@@ -291,6 +357,10 @@ impl<'a> Job<'a> {
                 (mix.sessions(self.args.load.num_prompts.max(least), &level.salt()), self.shape(level))
             }
         };
+        let (sessions, shape) = match self.args.load.together.partition {
+            Some(partition) => deal(sessions, shape, partition),
+            None => (sessions, shape),
+        };
         let total = sessions.iter().map(|session| session.turns.len()).sum();
         let live = Arc::new(Live::new(total));
         let watching = async {
@@ -311,7 +381,8 @@ impl<'a> Job<'a> {
             phase.quiet_say("quality probes");
             readings.logprobs = self.logprobs().await;
         }
-        self.figures(ctx, level, total, pass.traces, readings)
+        let epoch = pass.epoch;
+        Measured { epoch, ..self.figures(ctx, level, total, pass.traces, readings) }
     }
 
     fn figures(
@@ -333,7 +404,7 @@ impl<'a> Job<'a> {
             let interrupted = self.finding(&bench_rules::INTERRUPTED);
             findings.push(interrupted.arg("signal", state.name()).arg("done", traces.len()));
         }
-        Measured { report, traces, findings }
+        Measured::of(report, traces, findings)
     }
 
     /// Log-probabilities of what the server generates for some fixed prompts, one at a time.
@@ -363,13 +434,103 @@ impl<'a> Job<'a> {
                 self.finding(&bench_rules::INTERRUPTED).arg("signal", signal).arg("done", 0u32)
             }
         };
+        Measured { findings: vec![finding], ..self.nothing() }
+    }
+
+    /// The report of a load that was not sent.
+    fn nothing(&self) -> Measured {
         let at = (self.base_url.as_str(), &*self.target.model, self.args.server.endpoint);
         let stated = self.stated(self.first_level(), self.args.load.num_prompts as usize);
         let report = BenchReport::of(at, stated, self.args.verdict.goodput, &[], &Readings::default());
-        Measured { report, traces: Vec::new(), findings: vec![finding] }
+        Measured::of(report, Vec::new(), Vec::new())
     }
 
+    /// Agrees with the other generators of this load on its start, where there are some.
+    async fn gather(&mut self, ctx: &Context, phase: &Phase) -> Result<Option<Met>, Localized> {
+        let together = &self.args.load.together;
+        if let Some(start) = together.start_at {
+            self.target.start = Some(wait_for(start, &ctx.cancel, phase).await?);
+            return Ok(None);
+        }
+        let (Some(partition), Some(place)) = (together.partition, self.place.take()) else { return Ok(None) };
+        let empty = self.header(ctx, &self.nothing(), &Readings::default(), None, &Wall::now(), &[]);
+        let who = Who { partition, load: empty.identity() };
+        let say = |what: &str| phase.quiet_say(what);
+        let met = place.meet(&who, &ctx.cancel, &say).await?;
+        self.target.start = Some(met.start);
+        Ok(Some(met))
+    }
+
+    /// What stands above the requests of a part.
+    fn header(
+        &self,
+        ctx: &Context,
+        measured: &Measured,
+        readings: &Readings,
+        meeting: Option<String>,
+        wall: &Wall,
+        clocks: &[Reading],
+    ) -> Header {
+        let Partition { part, of } = self.args.load.together.partition.unwrap_or(Partition { part: 1, of: 1 });
+        let zero = measured.epoch.unwrap_or(wall.at);
+        let comparison = |reading: &Reading| {
+            let at_ms = signed_ms(zero, reading.at);
+            Comparison { at_ms, shift_ms: reading.there_ms - at_ms, uncertainty_ms: reading.uncertainty_ms }
+        };
+        let start_at = self.args.load.together.start_at;
+        Header {
+            schema_version: part::SCHEMA_VERSION.to_owned(),
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            part,
+            of,
+            meeting,
+            start_at_s: start_at.map(|start| start.as_duration().as_secs_f64()),
+            base_url: self.base_url.clone(),
+            model: self.target.model.to_string(),
+            endpoint: self.args.server.endpoint,
+            load: self.whole(self.first_level()),
+            prompt_sha256: self.args.workload.prompt.as_ref().map(|text| fsx::sha256(text.as_bytes())),
+            goodput_targets_ms: self.args.verdict.goodput,
+            tolerate_failures: self.args.verdict.tolerate_failures,
+            requests: measured.traces.len(),
+            interrupted: ctx.cancel.get().map(|state| state.name().to_owned()),
+            clock: part::Clock {
+                wall_at_zero_s: wall.seconds + signed_ms(wall.at, zero) / 1000.0,
+                wall_step_ms: wall.step_ms(),
+                readings: clocks.iter().map(comparison).collect(),
+            },
+            ready_wait_s: readings.ready_wait_s,
+            counted: readings.counted.clone(),
+            waiting_peak: readings.waiting_peak,
+            client_error: readings.client_error.clone(),
+            starvation: readings.starvation,
+            logprobs: readings.logprobs.clone(),
+        }
+    }
+
+    /// The load of all generators together.
+    fn whole(&self, level: Level) -> LoadStated {
+        let requests = match &self.source {
+            Source::Mix(_) => self.args.load.num_prompts,
+            Source::Trace(sessions, _) => u32::try_from(sessions.len()).unwrap_or(u32::MAX),
+        };
+        self.stated_of(level, requests as usize)
+    }
+
+    /// The load of this generator.
     fn stated(&self, level: Level, total: usize) -> LoadStated {
+        let whole = self.stated_of(level, total);
+        let Some(partition) = self.args.load.together.partition else { return whole };
+        LoadStated {
+            warmup: self.warmup_count(),
+            concurrency: whole.concurrency.map(|count| share(count, partition)),
+            max_concurrency: whole.max_concurrency.map(|count| share(count, partition)),
+            request_rate: whole.request_rate.map(|rate| rate / partition.of as f64),
+            ..whole
+        }
+    }
+
+    fn stated_of(&self, level: Level, total: usize) -> LoadStated {
         let (load, workload) = (&self.args.load, &self.args.workload);
         let replayed = matches!(self.source, Source::Trace(..));
         let (shape, arrival) = match (replayed, level, load.arrival) {
@@ -379,13 +540,13 @@ impl<'a> Job<'a> {
             (_, Level::Rate(_), Arrival::Poisson) => ("open", Some("poisson")),
         };
         LoadStated {
-            shape,
+            shape: shape.into(),
             concurrency: level.concurrency().filter(|_| !replayed),
             request_rate: level.rate().filter(|_| !replayed),
-            arrival,
+            arrival: arrival.map(Into::into),
             max_concurrency: load.max_concurrency,
             num_prompts: u32::try_from(total).unwrap_or(u32::MAX),
-            warmup: self.warmup_count(),
+            warmup: load.warmup.unwrap_or_else(|| self.whole_in_flight().max(2)),
             max_tokens: workload.max_tokens,
             timeout_s: load.timeout,
             retries: load.retries,
@@ -468,6 +629,101 @@ fn gains(steps: &[RampStep]) -> bool {
 /// The level after which throughput gained less than 5 %; `None`: it still grew at the end.
 fn knee(steps: &[RampStep]) -> Option<f64> {
     (1..steps.len()).find(|end| !gains(&steps[..=*end])).map(|end| steps[end - 1].level)
+}
+
+/// The wall clock beside the one that measures.
+struct Wall {
+    at: Instant,
+    seconds: f64,
+}
+
+impl Wall {
+    fn now() -> Self {
+        Wall { at: Instant::now(), seconds: jiff::Timestamp::now().as_duration().as_secs_f64() }
+    }
+
+    /// How far the wall clock was set since, ms.
+    fn step_ms(&self) -> f64 {
+        let now = Wall::now();
+        (now.seconds - self.seconds) * 1000.0 - signed_ms(self.at, now.at)
+    }
+}
+
+/// The comparisons of clocks of a meeting, the last of them made now.
+async fn clocks(met: Option<&mut Met>) -> Vec<Reading> {
+    let Some(met) = met else { return Vec::new() };
+    let after = met.again().await;
+    std::iter::once(met.before).chain(after).collect()
+}
+
+/// From one moment to another, ms; negative when the other was earlier.
+fn signed_ms(from: Instant, to: Instant) -> f64 {
+    let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
+    ms(to.saturating_duration_since(from)) - ms(from.saturating_duration_since(to))
+}
+
+/// Waits until shortly before a time of the wall clock; the moment at which it is.
+async fn wait_for(start: jiff::Timestamp, cancel: &Cancel, phase: &Phase) -> Result<Instant, Localized> {
+    // Time to read the counters of the server.
+    const LEAD: Duration = Duration::from_secs(1);
+    loop {
+        let left = Duration::try_from(start.duration_since(jiff::Timestamp::now())).map_err(|_| {
+            Localized::both(format!("the start at {start} has passed"), format!("约定的开始时间 {start} 已过"))
+        })?;
+        if left <= LEAD {
+            return Ok(Instant::now() + left);
+        }
+        phase.quiet_say(&format!("starting at {start}"));
+        let step = (left - LEAD).min(Duration::from_millis(200));
+        tokio::select! {
+            () = tokio::time::sleep(step) => {}
+            _ = cancel.wait(1) => return Err(Localized::both("interrupted", "已中断")),
+        }
+    }
+}
+
+/// The place where the generators of a load meet, when there are several.
+fn place(args: &BenchArgs, source: &Source) -> Result<Option<Place>, RunError> {
+    let (load, together) = (&args.load, &args.load.together);
+    let Some(partition) = together.partition else { return Ok(None) };
+    let fault = |en: String, zh: String, hint: (&str, &str)| {
+        Err(RunError::usage(Localized::both(en, zh), Localized::both(hint.0, hint.1)))
+    };
+    let of = partition.of;
+    let closed = load.concurrency.or((load.request_rate.is_none() && matches!(source, Source::Mix(_))).then_some(1));
+    let least = [closed, load.max_concurrency, Some(load.num_prompts)].into_iter().flatten().min().unwrap_or(1);
+    if (least as usize) < of {
+        return fault(
+            format!("{least} cannot be split over {of} generators: each needs one request in flight at least"),
+            format!("{least} 无法分给 {of} 个压测进程：每个至少要有一个在途请求"),
+            (
+                "raise --num-prompts, --concurrency or --max-concurrency: they are those of the whole load",
+                "请调大 --num-prompts、--concurrency 或 --max-concurrency：它们指的是整个负载",
+            ),
+        );
+    }
+    let Some(address) = &together.meet else {
+        return if together.start_at.is_some() || of == 1 {
+            Ok(None)
+        } else {
+            fault(
+                "the parts of a load must start together".to_owned(),
+                "负载的各部分必须同时开始".to_owned(),
+                (
+                    "give --meet HOST:PORT, the same to every part, or --start-at TIME",
+                    "请给每一份指定相同的 --meet HOST:PORT，或 --start-at TIME",
+                ),
+            )
+        };
+    };
+    let reserved = Place::reserve(address, partition);
+    reserved.map(Some).or_else(|error| {
+        fault(
+            format!("cannot listen on {address}: {error}"),
+            format!("无法监听 {address}：{error}"),
+            ("part 1 runs on the machine whose address --meet names", "第 1 份应在 --meet 所指地址的机器上运行"),
+        )
+    })
 }
 
 fn key_of(variable: &str) -> Result<String, RunError> {

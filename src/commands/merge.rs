@@ -1,17 +1,23 @@
 //! `verify merge`: joins the reports of a run that was split over machines.
 
+use super::bench::{Measured, show};
 use crate::Screen;
-use crate::cli::MergeArgs;
+use crate::bench::part::{self, Part};
+use crate::bench::union;
+use crate::cli::{Cli, MergeArgs};
 use crate::error::RunError;
 use crate::model::{
-    Finding, Item, ItemStatus, Localized, Location, Outcome, Partition, RepoPath, RunReport, Severity, StageId,
+    Finding, Item, ItemStatus, Lang, Localized, Location, Outcome, Partition, RepoPath, RunReport, Severity, StageId,
     StageRun, Status, Summary,
 };
+use crate::render::Format;
 use crate::rules;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 #[derive(Deserialize)]
 struct WireReport {
@@ -20,6 +26,7 @@ struct WireReport {
     duration_ms: u64,
     partition: Option<Partition>,
     error: Option<WireFault>,
+    bench: Option<serde::de::IgnoredAny>,
     stages: Vec<WireStage>,
 }
 
@@ -71,15 +78,62 @@ struct WireFinding {
     help: Option<String>,
 }
 
-/// Joins reports and shows the whole.
+/// Joins reports, or parts of a load, and shows the whole.
 ///
 /// # Errors
 /// A file is no report of this version or belongs to a run that checked nothing; the
-/// parts of a course are not all there, each once.
-pub(crate) fn run(args: &MergeArgs, screen: &Screen<'_>) -> Result<u8, RunError> {
+/// parts of a course or of a load are not all there, each once.
+pub(crate) fn run(args: &MergeArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    if is_part_of_load(args.reports.first()) {
+        return merge_load(args, cli, screen);
+    }
     let reports = args.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     check_parts(reports.iter().filter_map(|report| report.partition))?;
     screen.show(&merge(reports)?)
+}
+
+/// Whether a file is what a generator of `verify bench` saved. A fault of reading it is
+/// said by whoever reads it next.
+fn is_part_of_load(path: Option<&PathBuf>) -> bool {
+    const FIRST_LINE: u64 = 1 << 20;
+    // A pipe gives its first line only once.
+    let Some(Ok(file)) = path.filter(|path| path.is_file()).map(File::open) else { return false };
+    let mut line = Vec::new();
+    let read = BufReader::new(file.take(FIRST_LINE)).read_until(b'\n', &mut line);
+    read.is_ok() && part::is_part(&line)
+}
+
+/// Joins what the generators of one load saved.
+fn merge_load(args: &MergeArgs, cli: &Cli, screen: &Screen<'_>) -> Result<u8, RunError> {
+    let began = Instant::now();
+    screen.format_of(&[Format::Human, Format::Json])?;
+    let ctx = crate::context(cli, screen, &[])?;
+    let parts = args.reports.iter().map(|path| read_part(path)).collect::<Result<Vec<Part>, _>>()?;
+    let named = |part: &Part| Partition { part: part.header.part, of: part.header.of };
+    check_parts(parts.iter().map(named))?;
+    union::check(&parts).map_err(|fault| {
+        let hint = Localized::both(
+            "merge the parts of one load: the same options, --partition K/N, one --meet or --start-at",
+            "请合并同一份负载的各部分：选项相同，--partition K/N 各异，--meet 或 --start-at 相同",
+        );
+        RunError::usage(fault, hint)
+    })?;
+    let Some(whole) = union::merge(parts, args.clock_error) else { return Ok(0) };
+    show(&ctx, cli, screen, Measured::of(whole.report, Vec::new(), whole.findings), began.elapsed())
+}
+
+fn read_part(path: &Path) -> Result<Part, RunError> {
+    let file = File::open(path).map_err(|error| RunError::file(path, error))?;
+    part::read(BufReader::new(file)).map_err(|fault| {
+        let shown = path.display();
+        RunError::usage(
+            Localized::both(format!("{shown}: {}", fault.get(Lang::En)), format!("{shown}：{}", fault.get(Lang::Zh))),
+            Localized::both(
+                "give what every generator wrote with `verify bench --partition K/N --save-requests FILE`",
+                "请提供每个压测进程用 `verify bench --partition K/N --save-requests FILE` 写出的文件",
+            ),
+        )
+    })
 }
 
 fn read(path: &Path) -> Result<WireReport, RunError> {
@@ -115,6 +169,18 @@ fn read(path: &Path) -> Result<WireReport, RunError> {
                 format!("{shown}：这一部分什么也没有检查：{}", fault.message),
             ),
             Localized::both("correct and repeat that part", "请修正后重新运行该部分"),
+        ));
+    }
+    if report.bench.is_some() {
+        return Err(RunError::usage(
+            Localized::both(
+                format!("{shown}: figures of several loads cannot be joined, only what happened in their requests"),
+                format!("{shown}：多份负载的统计数据无法合并，只能合并各请求的记录"),
+            ),
+            Localized::both(
+                "merge what each `verify bench --partition K/N` wrote with --save-requests",
+                "请合并每个 `verify bench --partition K/N` 用 --save-requests 写出的文件",
+            ),
         ));
     }
     if report.stages.is_empty() {

@@ -41,6 +41,7 @@ pub fn human(
             write_table(&mut out, report, options);
             write_rates(&mut out, report, options);
         }
+        write_generators(&mut out, report, options);
         write_ramp(&mut out, report, options);
         if let Some(error) = &report.client_error {
             write_client_error(&mut out, error, options);
@@ -94,10 +95,10 @@ fn calibration_row(
 
 fn write_head(out: &mut String, report: &BenchReport, options: HumanOptions<'_>) {
     let load = &report.load;
-    let shape = match (load.concurrency, load.request_rate, load.arrival) {
+    let shape = match (load.concurrency, load.request_rate, &load.arrival) {
         (Some(count), ..) => format!("{} c={count}", options.say("closed loop", "闭环")),
         (None, Some(rate), arrival) => {
-            format!("{} {rate}/s {}", options.say("open loop", "开环"), arrival.unwrap_or_default())
+            format!("{} {rate}/s {}", options.say("open loop", "开环"), arrival.as_deref().unwrap_or_default())
         }
         (None, None, _) => options.say("replayed trace", "回放轨迹").to_owned(),
     };
@@ -175,6 +176,53 @@ fn write_tenants(out: &mut String, report: &BenchReport, options: HumanOptions<'
         ]);
     }
     write_rows(out, &rows);
+}
+
+/// Where the load came from, and which figures lean on clocks of several machines.
+fn write_generators(out: &mut String, report: &BenchReport, options: HumanOptions<'_>) {
+    let Some(merged) = &report.merged else { return };
+    let shown =
+        |value: Option<f64>, digits: usize| value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"));
+    let head = [
+        options.say("generator", "压测进程"),
+        options.say("requests", "请求"),
+        options.say("failed", "失败"),
+        "TTFT ms",
+        options.say("began s", "开始 s"),
+        options.say("ended s", "结束 s"),
+        options.say("wall clock ahead ms", "系统时钟超前 ms"),
+        "± ms",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for one in &merged.generators {
+        rows.push(vec![
+            one.part.to_string(),
+            one.requests.to_string(),
+            one.failed.to_string(),
+            shown(one.ttft_ms, 2),
+            shown(one.began_s, 3),
+            shown(one.ended_s, 3),
+            shown(one.wall_clock_ahead_ms, 1),
+            shown(one.uncertainty_ms, 3),
+        ]);
+    }
+    out.push('\n');
+    write_rows(out, &rows);
+    let (Some(apart), Some(mean), Some(most)) =
+        (merged.clock_uncertainty_ms, merged.in_flight_mean, merged.in_flight_max)
+    else {
+        return;
+    };
+    let share = merged.rate_uncertainty.unwrap_or(0.0) * 100.0;
+    let line = match options.lang {
+        crate::model::Lang::En => format!(
+            "on a common clock, ±{apart:.3} ms: rates (±{share:.3} %), duration, in flight (mean {mean:.1}, at most {most}); all other figures are lengths within one request"
+        ),
+        crate::model::Lang::Zh => format!(
+            "依赖共同时钟（±{apart:.3} ms）：速率（±{share:.3} %）、时长、在途请求（平均 {mean:.1}，最多 {most}）；其余数据都是单个请求内的时长"
+        ),
+    };
+    let _ = writeln!(out, "{}", options.paint(DIM, &line));
 }
 
 fn write_ramp(out: &mut String, report: &BenchReport, options: HumanOptions<'_>) {

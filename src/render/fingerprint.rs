@@ -8,6 +8,7 @@ use std::collections::HashMap;
 /// as rule, file, target and message are. Neither line nor cell has a part in it; the
 /// second of two equal findings is the second wherever both stand.
 pub(super) fn fingerprints(findings: &[&Finding]) -> Vec<String> {
+    // Digests of what makes findings equal: the texts of a million would be a second report.
     let mut seen: HashMap<String, usize> = HashMap::new();
     findings
         .iter()
@@ -15,7 +16,9 @@ pub(super) fn fingerprints(findings: &[&Finding]) -> Vec<String> {
             let target = finding.at.target.as_deref().unwrap_or_default();
             let parts = [finding.rule.id, finding.at.path.as_str(), target, &finding.message(Lang::En)];
             let text: String = parts.iter().map(|part| format!("{}:{part}\n", part.len())).collect();
-            let count = seen.entry(text.clone()).and_modify(|count| *count += 1).or_insert(1);
+            let mut key = fsx::sha256(text.as_bytes());
+            key.truncate(32);
+            let count = seen.entry(key).and_modify(|count| *count += 1).or_insert(1);
             let mut digest = fsx::sha256(format!("{text}{count}").as_bytes());
             digest.truncate(32);
             digest

@@ -27,7 +27,7 @@ pub fn render_calibration(errors: &[ClientError], status: Status, exit_code: i32
     text(&Report { calibration: Some(errors.to_vec()), ..Report::of_command(status, exit_code, duration) })
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &Report<'_>) -> String {
     // Plain structs of strings and numbers: serialization cannot fail.
     let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
     text.push('\n');

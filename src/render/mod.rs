@@ -127,7 +127,7 @@ fn fault_text(error: &RunError) -> String {
 }
 
 /// A value as JSON text with a line end. Values made here always serialize.
-fn json_text(value: &serde_json::Value) -> String {
+fn json_text(value: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
     text

@@ -10,6 +10,7 @@ use crate::error::RunError;
 use crate::model::{Finding, Lang, RunReport, Severity};
 use crate::rules::{Rule, readable};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -29,12 +30,11 @@ pub(super) fn render(report: &RunReport, root: &Path) -> String {
     rules.sort_by_key(|rule| rule.id);
     rules.dedup_by_key(|rule| rule.id);
     let prefix = place::prefix(root);
-    let results: Vec<Value> = kept
-        .iter()
-        .zip(places(root, kept))
-        .zip(&prints)
-        .map(|((finding, place), print)| result(finding, place, print, &rules, &prefix))
-        .collect();
+    let places = places(root, kept);
+    let results = Results(|| {
+        let placed = kept.iter().zip(&places).zip(&prints);
+        placed.map(|((finding, place), print)| result(finding, *place, print, &rules, &prefix))
+    });
     let mut notes = Vec::new();
     if all.len() > kept.len() {
         let text = format!("{} more findings are left out: a run holds {MAX_RESULTS} results", all.len() - kept.len());
@@ -43,35 +43,63 @@ pub(super) fn render(report: &RunReport, root: &Path) -> String {
     if report.interrupted.is_some() {
         notes.push(notification("error", "interrupted: what follows was not checked"));
     }
-    let rules = rules.into_iter().map(rule).collect();
-    log(rules, results, notes, report.exit_code(), report.interrupted.is_none())
+    let described = rules.iter().copied().map(rule).collect();
+    log(described, &results, notes, report.exit_code(), report.interrupted.is_none())
 }
 
 /// The report of a run that checked nothing.
 pub(super) fn render_error(error: &RunError) -> String {
-    log(Vec::new(), Vec::new(), vec![notification("error", &fault_text(error))], 2, false)
+    log(Vec::new(), &[(); 0], vec![notification("error", &fault_text(error))], 2, false)
 }
 
-fn log(rules: Vec<Value>, results: Vec<Value>, notes: Vec<Value>, exit_code: i32, successful: bool) -> String {
-    json_text(&json!({
-        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "verify",
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": rules,
-            }},
-            "automationDetails": {"id": "verify/"},
-            "columnKind": "unicodeCodePoints",
-            "invocations": [{
-                "executionSuccessful": successful,
-                "exitCode": exit_code,
-                "toolExecutionNotifications": notes,
-            }],
-            "results": results,
-        }],
-    }))
+/// Results, each made when it is written: 25,000 trees of JSON take a lot of memory.
+struct Results<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item = Value>> Serialize for Results<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+#[derive(Serialize)]
+struct Log<'a, R> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [SarifRun<'a, R>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifRun<'a, R> {
+    tool: Value,
+    automation_details: Value,
+    column_kind: &'static str,
+    invocations: Value,
+    results: &'a R,
+}
+
+fn log<R: Serialize>(rules: Vec<Value>, results: &R, notes: Vec<Value>, exit_code: i32, successful: bool) -> String {
+    let run = SarifRun {
+        tool: json!({"driver": {
+            "name": "verify",
+            "semanticVersion": env!("CARGO_PKG_VERSION"),
+            "rules": rules,
+        }}),
+        automation_details: json!({"id": "verify/"}),
+        column_kind: "unicodeCodePoints",
+        invocations: json!([{
+            "executionSuccessful": successful,
+            "exitCode": exit_code,
+            "toolExecutionNotifications": notes,
+        }]),
+        results,
+    };
+    json_text(&Log {
+        schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        version: "2.1.0",
+        runs: [run],
+    })
 }
 
 fn notification(level: &str, text: &str) -> Value {

@@ -16,7 +16,7 @@ pub const SCHEMA_VERSION: &str = "verify-report/v1";
 /// The report of one run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "verify-report/v1")]
-pub struct Report {
+pub struct Report<'a> {
     /// Always `verify-report/v1`.
     #[schemars(extend("const" = SCHEMA_VERSION))]
     pub schema_version: &'static str,
@@ -35,7 +35,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
     /// The stages that were asked for, in the order of the chain.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<Stage<'a>>,
     /// What `verify bench` measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bench: Option<BenchReport>,
@@ -65,7 +65,7 @@ pub struct Fault {
 
 /// One stage.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Stage {
+pub struct Stage<'a> {
     /// Its name.
     pub stage: StageId,
     /// Verdict.
@@ -83,7 +83,32 @@ pub struct Stage {
     /// One entry per thing judged.
     pub items: Vec<ReportItem>,
     /// Sorted by path, cell, line, column, rule.
-    pub findings: Vec<ReportFinding>,
+    pub findings: ReportFindings<'a>,
+}
+
+/// The findings of a stage, each made when it is written: a report of a million does not
+/// stand in memory twice.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportFindings<'a>(&'a [Finding]);
+
+impl Serialize for ReportFindings<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(finding))
+    }
+}
+
+impl JsonSchema for ReportFindings<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        <Vec<ReportFinding>>::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        <Vec<ReportFinding>>::json_schema(generator)
+    }
 }
 
 /// One thing judged.
@@ -147,9 +172,9 @@ pub struct ReportFinding {
     pub help: Option<String>,
 }
 
-impl Report {
+impl<'a> Report<'a> {
     /// The wire form of a report.
-    pub fn of(report: &RunReport) -> Self {
+    pub fn of(report: &'a RunReport) -> Self {
         Report {
             status: report.status(),
             exit_code: report.exit_code(),
@@ -190,7 +215,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn stage(run: &StageRun) -> Stage {
+fn stage(run: &StageRun) -> Stage<'_> {
     let blocked_by = match &run.outcome {
         Outcome::Blocked { by } => Some(*by),
         _ => None,
@@ -208,7 +233,7 @@ fn stage(run: &StageRun) -> Stage {
         duration_ms: millis(run.duration),
         summary,
         items: run.outcome.items().iter().map(item).collect(),
-        findings: run.outcome.findings().iter().map(finding).collect(),
+        findings: ReportFindings(run.outcome.findings()),
     }
 }
 

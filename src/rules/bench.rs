@@ -193,4 +193,41 @@ super::rules! {
         why: "A result without a known error carries no accept."
            / "误差未知的结果不能支撑 accept。";
     }
+    MEETING = "bench/no-meeting" Error {
+        message: "the generators of this load did not meet: {cause}" / "这次负载的压测进程没有会合（did not meet）：{cause}";
+        help: "start every part with the same options and the same --meet HOST:PORT; part 1 listens there"
+            / "请用相同的选项和同一个 --meet HOST:PORT 启动每一份；第 1 份在该地址监听";
+        why: "Generators that start apart put another load on the server than the one that was asked for."
+           / "不同时开始的压测进程给服务施加的不是所要求的负载。";
+    }
+    CLOCK_UNKNOWN = "bench/clock-unknown" Error {
+        message: "the clocks of the generators are not known to each other: no throughput, no duration, no concurrency over time"
+               / "各压测进程的时钟之间没有可比性（clock unknown）：无法给出吞吐、时长和并发变化";
+        help: "let them meet (--meet), or say with --clock-error MS how far their wall clocks can differ"
+            / "请让它们会合（--meet），或用 --clock-error MS 说明各机系统时钟最多相差多少";
+        why: "A rate over machines whose clocks may be seconds apart is a guess. Latencies within a request come from one clock and stand."
+           / "时钟可能相差几秒的机器之间，速率只是猜测。单个请求内的延迟只取自一个时钟，仍然有效。";
+    }
+    CLOCK_UNCERTAIN = "bench/clock-uncertain" Warning {
+        message: "the clocks of the generators can differ by {ms} ms: rates can be wrong by {percent} %"
+               / "各压测进程的时钟可能相差 {ms} ms：速率的误差可达 {percent} %";
+        help: "measure for longer, or on a network with a shorter round trip" / "请延长测量时间，或换用往返更短的网络";
+        why: "The window of all generators is as uncertain as their clocks are towards each other."
+           / "整体测量窗口的误差取决于各时钟之间的误差。";
+    }
+    GENERATORS_APART = "bench/generators-apart" Warning {
+        message: "during {percent} % of the window not every generator was sending"
+               / "在 {percent} % 的测量窗口里，不是每个压测进程都在发送";
+        help: "use more requests, or machines that are alike; the rates are those of the whole window"
+            / "请增加请求数，或使用性能相近的机器；速率按整个窗口计算";
+        why: "While one generator is silent, the load is smaller than the one that was asked for."
+           / "有压测进程空闲时，实际负载小于所要求的负载。";
+    }
+    WALL_CLOCK_OFF = "bench/wall-clock-off" Note {
+        message: "the wall clock of part {part} is {seconds} s off that of part 1; it was corrected, no figure rests on it"
+               / "第 {part} 份所在机器的系统时钟与第 1 份相差 {seconds} 秒；已校正，没有数据依赖它";
+        help: "let both machines set their clocks (chrony, NTP)" / "请让两台机器校时（chrony、NTP）";
+        why: "Generators compare their clocks with each other before and after the load; logs of the machines do not."
+           / "压测进程在负载前后互相比对时钟；机器上的日志则没有。";
+    }
 }

@@ -400,7 +400,7 @@ fn round_traces() -> Vec<verify::client::RequestTrace> {
 fn what_people_see(#[case] name: &str, #[case] lang: verify::model::Lang) {
     use verify::bench::report::{BenchReport, LoadStated, Readings};
     let load = LoadStated {
-        shape: "closed",
+        shape: "closed".into(),
         concurrency: Some(4),
         request_rate: None,
         arrival: None,
@@ -431,4 +431,145 @@ fn what_people_see(#[case] name: &str, #[case] lang: verify::model::Lang) {
         options,
     );
     insta::assert_snapshot!(format!("bench-{name}"), text);
+}
+
+/// Starts one generator of a load of two; both meet at `meet`.
+fn generator(server: &Server, part: &str, meet: &str, load: &str) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verify"));
+    command.current_dir(server.folder.path());
+    for name in support::SCRUBBED {
+        command.env_remove(name);
+    }
+    command
+        .args(["bench", "--model", "truth-model", "--base-url", &format!("http://127.0.0.1:{}", server.port)])
+        .args(words("--max-tokens 8 --no-self-check --meet"))
+        .args([meet, "--partition", &format!("{part}/2"), "--save-requests", &format!("part-{part}.jsonl")])
+        .args(words(load))
+        .args(["--output", &format!("json=own-{part}.json")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs")
+}
+
+/// An address that nobody listens on.
+fn free_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+fn merged(server: &Server, args: &[&str]) -> (i32, Value) {
+    let mut command = verify(server.folder.path());
+    command.arg("merge").args(args);
+    report(command)
+}
+
+#[test]
+fn two_generators_meet_and_their_union_is_the_whole_load() {
+    let server = Server::start(&words("--ttft-ms 40 --itl-ms 10 --tokens 8"));
+    let meet = free_address();
+    let load = "-n 24 -c 4 --warmup 2";
+    let first = generator(&server, "1", &meet, load);
+    let second = generator(&server, "2", &meet, load);
+    for child in [second, first] {
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let own: Value =
+        serde_json::from_slice(&fs::read(server.folder.path().join("own-2.json")).expect("a report")).expect("JSON");
+    assert_eq!((&own["bench"]["load"]["concurrency"], &own["bench"]["successful"]), (&json!(2), &json!(12)));
+    let (code, whole) = merged(&server, &["part-2.jsonl", "part-1.jsonl"]);
+    let bench = &whole["bench"];
+    assert_eq!(code, 0, "{bench:#}");
+    assert_eq!((&bench["successful"], &bench["load"]["concurrency"]), (&json!(24), &json!(4)), "{bench:#}");
+    assert_eq!(bench["output_tokens"], json!(24 * 8));
+    let figure = |value: &Value| value.as_f64().expect("a number");
+    assert!((40.0..200.0).contains(&figure(&bench["ttft_p50_ms"])), "{bench:#}");
+    // 24 requests of 110 ms, four at a time.
+    assert!((0.6..6.0).contains(&figure(&bench["duration_s"])), "{bench:#}");
+    let merged_ = &bench["merged"];
+    assert!(figure(&merged_["clock_uncertainty_ms"]) < 20.0, "{merged_:#}");
+    assert!(figure(&merged_["in_flight_max"]) <= 4.0 && figure(&merged_["in_flight_mean"]) > 1.0, "{merged_:#}");
+    assert!(figure(&merged_["generators"][1]["wall_clock_ahead_ms"]).abs() < 20.0, "{merged_:#}");
+    let requests = figure(&bench["requests_per_s"]) * figure(&bench["duration_s"]);
+    assert!((requests - 24.0).abs() < 1e-6);
+
+    // A wall clock that is an hour off changes no figure and is named.
+    let path = server.folder.path().join("part-2.jsonl");
+    let text = fs::read_to_string(&path).expect("a part");
+    let (head, rest) = text.split_once('\n').expect("a first line");
+    let mut header: Value = serde_json::from_str(head).expect("a header");
+    header["clock"]["wall_at_zero_s"] = json!(figure(&header["clock"]["wall_at_zero_s"]) + 3600.0);
+    fs::write(server.folder.path().join("off.jsonl"), format!("{header}\n{rest}")).expect("written");
+    let (code, off) = merged(&server, &["part-1.jsonl", "off.jsonl"]);
+    assert_eq!((code, &off["bench"]["duration_s"]), (0, &bench["duration_s"]));
+    assert!(off["bench"]["notes"].to_string().contains("wall clock of part 2 is +3600"), "{:#}", off["bench"]["notes"]);
+
+    // Half of a load, the same half twice, and parts of two runs are no whole.
+    for (args, said) in [
+        (vec!["part-1.jsonl"], "missing: 2/2"),
+        (vec!["part-1.jsonl", "part-1.jsonl"], "is there twice"),
+        (vec!["part-1.jsonl", "own-2.json"], "no verify-bench-part/v1"),
+        (vec!["own-1.json", "own-2.json"], "cannot be joined"),
+    ] {
+        let (code, refused) = merged(&server, &args);
+        let message = refused["error"]["message"].to_string();
+        assert!(code == 2 && message.contains(said), "{args:?}: {code} {message}");
+    }
+}
+
+#[test]
+fn a_generator_of_another_load_is_sent_away() {
+    let server = Server::start(&words("--ttft-ms 5 --itl-ms 1 --tokens 4"));
+    let meet = free_address();
+    // Three in flight cannot be halved; the parts are still those of one load.
+    let mut first = generator(&server, "1", &meet, "-n 12 -c 3");
+    let other = generator(&server, "2", &meet, "-n 12 -c 3 --seed 7").wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&other.stdout).into_owned();
+    assert_eq!(other.status.code(), Some(1), "{said}");
+    assert!(said.contains("bench/no-meeting") && said.contains("`seed` is 0 at part 1 and 7 at part 2"), "{said}");
+    // The right one is still let in.
+    let right = generator(&server, "2", &meet, "-n 12 -c 3").wait_with_output().expect("it ends");
+    assert!(right.status.success(), "{}", String::from_utf8_lossy(&right.stdout));
+    assert!(first.wait().expect("it ends").success());
+}
+
+#[test]
+fn parts_that_cannot_start_together_are_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (args, said) in [
+        ("-c 2 -n 4 --partition 1/2 --save-requests p", "must start together"),
+        ("-c 1 -n 4 --partition 1/2 --save-requests p --meet 127.0.0.1:0", "cannot be split over 2"),
+        ("-c 2 -n 4 --partition 1/2 --save-requests p --meet 192.0.2.1:9", "cannot listen on 192.0.2.1:9"),
+    ] {
+        let mut command = verify(folder.path());
+        command.args(words("bench --base-url http://127.0.0.1:9 --model m")).args(words(args));
+        let (code, report) = report(command);
+        assert!(code == 2 && report["error"]["message"].to_string().contains(said), "{args}: {report:#}");
+    }
+}
+
+#[test]
+fn a_start_by_wall_clock_leaves_rates_to_who_knows_the_clocks() {
+    let server = Server::start(&words("--ttft-ms 5 --itl-ms 1 --tokens 4"));
+    let start = (jiff::Timestamp::now() + Duration::from_secs(4)).to_string();
+    let run = |part: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verify"));
+        command
+            .current_dir(server.folder.path())
+            .args(["bench", "--model", "truth-model", "--base-url", &format!("http://127.0.0.1:{}", server.port)])
+            .args(words("-n 8 -c 2 --max-tokens 4 --no-self-check --start-at"))
+            .args([&start, "--partition", &format!("{part}/2"), "--save-requests", &format!("part-{part}.jsonl")])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the binary runs")
+    };
+    for mut child in [run("1"), run("2")] {
+        assert!(child.wait().expect("it ends").success());
+    }
+    let (code, whole) = merged(&server, &["part-1.jsonl", "part-2.jsonl"]);
+    assert!(code == 1 && whole["bench"]["output_tokens_per_s"].is_null(), "{whole:#}");
+    assert!(whole["bench"]["ttft_ms"].is_number());
+    let (code, whole) = merged(&server, &["part-1.jsonl", "part-2.jsonl", "--clock-error", "0.5"]);
+    assert!(code == 0 && whole["bench"]["output_tokens_per_s"].is_number(), "{whole:#}");
 }

@@ -59,7 +59,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ),
     ("Measure this client's own error on this machine", "测量本客户端在这台机器上的自身误差"),
     ("List, install or examine backends", "列出、安装或诊断后端"),
-    ("Join the reports of a run that was split with --partition", "合并用 --partition 分片运行得到的报告"),
+    (
+        "Join the reports of a run, or the parts of a load, that was split with --partition",
+        "合并用 --partition 分片运行得到的报告，或一份负载的各个部分",
+    ),
     ("Print the resolved settings and where each value comes from", "显示最终生效的设置及每一项的来源"),
     ("Write a commented verify.toml", "生成带注释的 verify.toml"),
     (
@@ -337,6 +340,18 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("Share of requests that may fail, 0 to 1", "允许失败的请求比例，0 到 1"),
     ("Write what happened in every request to FILE, one JSON line each", "把每个请求的经过写入 FILE，每个一行 JSON"),
     ("Do not measure the client's own error first", "不先测量客户端自身的误差"),
+    (
+        "Send the Kth of N parts of this load; every part gets the same options, `verify merge` joins what --save-requests wrote",
+        "只发送这份负载的第 K 份（共 N 份）；每一份都用相同的选项，再用 `verify merge` 合并 --save-requests 写出的文件",
+    ),
+    (
+        "Address where the parts agree on the start and compare their clocks; part 1 listens there",
+        "各部分约定开始时刻、比对时钟的地址；第 1 份在此监听",
+    ),
+    (
+        "Start of the load by wall clock, such as 2026-12-01T12:00:00Z, where the parts cannot reach each other",
+        "按系统时钟约定的开始时刻，例如 2026-12-01T12:00:00Z；用于各部分互相连不通的情况",
+    ),
     ("Requests in flight; several may be given", "并发请求数；可以给多个"),
     // backend
     ("Show the known backends and whether they are here", "列出已知后端，以及本机是否具备"),
@@ -348,7 +363,14 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "说明本机有什么、缺什么，并给出补齐的命令",
     ),
     // merge, init, explain, completions, man
-    ("Reports in the format verify-report/v1", "verify-report/v1 格式的报告"),
+    (
+        "Reports in the format verify-report/v1, or what `verify bench --partition` saved",
+        "verify-report/v1 格式的报告，或 `verify bench --partition` 保存的文件",
+    ),
+    (
+        "Parts of a load: how far the wall clocks of their machines can differ, where they did not meet",
+        "合并没有会合过的各部分负载时，各机器的系统时钟最多相差多少",
+    ),
     ("Print the file instead of writing it", "只输出内容，不写文件"),
     ("Replace an existing verify.toml", "覆盖已有的 verify.toml"),
     (
@@ -382,6 +404,7 @@ pub(super) const HEADINGS: &[(&str, &str)] = &[
     ("Experiment", "实验"),
     ("Server", "服务"),
     ("Load", "负载"),
+    ("Several generators", "多个压测进程"),
     ("Workload", "工作负载"),
     ("Verdict", "判定"),
     ("What the file lacks", "补充文件中缺少的信息"),

@@ -308,7 +308,11 @@ fn refused(refusal: &Refusal) -> Finding {
     match refusal {
         Refusal::Python(cause) => Finding::new(&table::NO_PYTHON, at).arg("cause", cause.clone()),
         Refusal::Walls(en, zh) => Finding::new(&table::SANDBOX_UNAVAILABLE, at).arg("what", Localized::both(*en, *zh)),
-        Refusal::Process(error) => Finding::new(&table::NO_PROCESS, at).arg("cause", error.to_string()),
+        Refusal::Process(error) => {
+            let (cause, help) = crate::process::explain(error);
+            let finding = Finding::new(&table::NO_PROCESS, at).arg("cause", cause);
+            help.into_iter().fold(finding, Finding::help)
+        }
         Refusal::Io(error) => Finding::new(&table::NO_SCRATCH, at)
             .arg("folder", std::env::temp_dir().display().to_string())
             .arg("cause", error.to_string()),

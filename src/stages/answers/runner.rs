@@ -83,6 +83,19 @@ pub(super) struct Runner<'a> {
     pub(super) preload_failed: Option<String>,
 }
 
+/// A path below `parent` that nobody has and nobody guesses.
+fn new_name(parent: &Path) -> PathBuf {
+    // Seeded by the system, anew for every hasher.
+    let random = std::hash::RandomState::new().hash_one(std::process::id());
+    parent.join(format!("verify-answers-{random:016x}"))
+}
+
+/// The folder of that very name, for us alone; removed when it is dropped.
+fn made(path: &Path) -> std::io::Result<tempfile::TempDir> {
+    let name = path.file_name().unwrap_or_default();
+    tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(path.parent().unwrap_or(Path::new(".")))
+}
+
 impl<'a> Runner<'a> {
     /// Finds the interpreter, builds the walls, imports what notebooks share.
     pub(super) fn new(
@@ -91,15 +104,16 @@ impl<'a> Runner<'a> {
         jobs: &[(&Target, &Plan)],
         in_session: usize,
     ) -> Result<Runner<'a>, Refusal> {
-        let folder = tempfile::Builder::new().prefix("verify-answers-").tempdir()?;
-        let path = folder.path().canonicalize()?;
+        // The sweeper knows of the folder before it is there: whenever we are killed, it goes.
+        let path = new_name(&std::env::temp_dir().canonicalize()?);
+        let mark = path.to_string_lossy().into_owned();
+        let sweeper = Sweeper::start(&mark, &path).map_err(Refusal::Process)?;
+        let folder = made(&path)?;
         let driver = path.join("driver.py");
         fs::write(&driver, interpreter::DRIVER)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / in_session.max(1)).max(1);
         let mut environment = interpreter::clean_environment(std::env::vars_os(), threads);
-        let mark = path.to_string_lossy().into_owned();
-        let sweeper = Sweeper::start(&mark, &path).map_err(Refusal::Process)?;
         let known = Known::default();
         known.lock().insert(i32::try_from(sweeper.pid()).unwrap_or(0));
         interpreter::set(&mut environment, process::MARK, mark);
@@ -364,6 +378,18 @@ fn nonce() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_scratch_folder_has_the_name_that_its_sweeper_was_told() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, other) = (new_name(parent.path()), new_name(parent.path()));
+        assert_ne!(path, other);
+        let folder = made(&path).unwrap();
+        assert_eq!(folder.path(), path);
+        assert!(made(&path).is_err(), "somebody else's folder is never taken for ours");
+        drop(folder);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn any_number_of_seconds_is_a_limit() {

@@ -98,17 +98,17 @@ impl Suggester<'_, '_> {
 
     /// Names in the same folder that differ by a letter or two.
     fn misspelt(&self, path: &str) -> Vec<String> {
-        let (home, name) = (folder(path), file_name(path));
+        const CHANGES: usize = 2;
+        let name = file_name(path);
         if name.chars().count() < 4 {
             return Vec::new();
         }
         let mut near: Vec<(usize, String)> = self
             .world
             .tree
-            .files()
-            .filter(|file| folder(file) == home && file_name(file).len().abs_diff(name.len()) <= 8)
+            .maybe_spelled(path, CHANGES)
             .map(|file| (strsim::damerau_levenshtein(file_name(file), name), file.to_owned()))
-            .filter(|(distance, _)| (1..=2).contains(distance))
+            .filter(|(distance, _)| (1..=CHANGES).contains(distance))
             .collect();
         near.sort();
         let best = near.first().map(|(distance, _)| *distance);

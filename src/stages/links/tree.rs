@@ -2,6 +2,7 @@
 //! with the disk, which on some systems takes `README.md` for `Readme.md`.
 
 use super::read::SourceKind;
+use super::target::{file_name, folder};
 use crate::course::{Context, Unreadable};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::HashMap;
@@ -43,6 +44,34 @@ pub(super) struct Tree {
     pub(super) unreadable: Vec<Unreadable>,
     folded: OnceLock<HashMap<String, Vec<String>>>,
     names: OnceLock<HashMap<String, Vec<String>>>,
+    by_folder: OnceLock<HashMap<String, Vec<Spelled>>>,
+}
+
+/// The name of a file with what tells quickly that another cannot be near it.
+#[derive(Debug)]
+struct Spelled {
+    path: String,
+    letters: Letters,
+}
+
+/// Which letters a name holds, as a set of 64, and how many. A change of one letter, or
+/// of two that stand beside each other, changes two members of the set at most.
+#[derive(Debug, Clone, Copy)]
+struct Letters {
+    set: u64,
+    count: usize,
+}
+
+impl Letters {
+    fn of(name: &str) -> Self {
+        let set = name.chars().fold(0, |set, letter| set | 1 << (u32::from(letter) % 64));
+        Letters { set, count: name.chars().count() }
+    }
+
+    /// Whether so few changes may lead from one to the other.
+    fn may_be_near(self, other: Letters, changes: usize) -> bool {
+        self.count.abs_diff(other.count) <= changes && (self.set ^ other.set).count_ones() as usize <= 2 * changes
+    }
 }
 
 /// Folders that are never entered: other people's text and generated copies.
@@ -180,6 +209,22 @@ impl Tree {
         self.nodes.iter().filter(|(_, node)| **node != Node::Folder).map(|(path, _)| path.as_str())
     }
 
+    /// The files beside `path` whose names may differ from its own by so few changes, in
+    /// no order. A course with very many dead links asks this for each of them.
+    pub(super) fn maybe_spelled(&self, path: &str, changes: usize) -> impl Iterator<Item = &str> {
+        let by_folder = self.by_folder.get_or_init(|| {
+            let mut index: HashMap<String, Vec<Spelled>> = HashMap::new();
+            for (path, _) in self.nodes.iter().filter(|(_, node)| **node != Node::Folder) {
+                let letters = Letters::of(file_name(path));
+                index.entry(folder(path).to_owned()).or_default().push(Spelled { path: path.clone(), letters });
+            }
+            index
+        });
+        let wanted = Letters::of(file_name(path));
+        let beside = by_folder.get(folder(path)).map_or(&[][..], Vec::as_slice);
+        beside.iter().filter(move |file| file.letters.may_be_near(wanted, changes)).map(|file| file.path.as_str())
+    }
+
     /// Every folder, in no order.
     pub(super) fn folders(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().filter(|(_, node)| **node == Node::Folder).map(|(path, _)| path.as_str())
@@ -193,7 +238,7 @@ impl Tree {
 
     /// Files with this name, wherever they are, sorted.
     pub(super) fn named(&self, name: &str) -> &[String] {
-        let names = self.names.get_or_init(|| self.index(|path| super::target::file_name(path).to_lowercase()));
+        let names = self.names.get_or_init(|| self.index(|path| file_name(path).to_lowercase()));
         names.get(&name.to_lowercase()).map_or(&[], Vec::as_slice)
     }
 
@@ -225,4 +270,30 @@ pub(super) fn on_disk(root: &Path, path: &str) -> bool {
         folder.push(part);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What the quick look leaves out is never near: else a suggestion would be lost.
+        #[test]
+        fn what_is_near_by_spelling_passes_the_quick_look(a in "[a-d章节é]{0,6}", b in "[a-d章节é]{0,6}") {
+            let distance = strsim::damerau_levenshtein(&a, &b);
+            prop_assert!(distance > 2 || Letters::of(&a).may_be_near(Letters::of(&b), 2));
+        }
+    }
+
+    #[test]
+    fn only_files_of_the_same_folder_that_may_be_meant_are_looked_at() {
+        let mut tree = Tree::default();
+        for path in ["a/intro.md", "a/intor.md", "a/zzzzz.md", "intro.md", "a/introduction.md"] {
+            tree.nodes.insert(path.to_owned(), Node::File);
+        }
+        let mut found: Vec<&str> = tree.maybe_spelled("a/intra.md", 2).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["a/intor.md", "a/intro.md"]);
+    }
 }
