@@ -53,6 +53,8 @@ fn pages() -> Vec<std::path::PathBuf> {
 
 /// The words of a command line as a shell splits them, up to a comment or another command.
 fn words(line: &str) -> Vec<String> {
+    // What a substitution brings is a file here: options in it belong to another program.
+    let line = regex::Regex::new(r"\$\([^)]*\)").unwrap().replace_all(line, "substituted");
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     for letter in line.chars() {
         match (letter, quote) {

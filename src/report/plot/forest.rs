@@ -7,7 +7,7 @@ use crate::report::{Difference, metric_title};
 use std::fmt::Write;
 
 const LEFT: f64 = 190.0;
-const RIGHT: f64 = 130.0;
+const RIGHT: f64 = 150.0;
 const TOP: f64 = 12.0;
 const ROW: f64 = 26.0;
 const BOTTOM: f64 = 46.0;
