@@ -183,7 +183,7 @@ impl Phase {
     pub fn at(&self, done: u64, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_position(done);
-            bar.set_message(neutralize(what));
+            bar.set_message(neutralize(&self.in_words(what)));
         }
     }
 

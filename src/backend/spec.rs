@@ -4,7 +4,7 @@ use crate::backend::model::ModelSource;
 use crate::client::Endpoint;
 use crate::config::check;
 use crate::error::RunError;
-use crate::model::Localized;
+use crate::model::{self, Lang, Localized};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -141,7 +141,8 @@ impl RunSpec {
         } else {
             serde_json::from_str(&text).map_err(|error| error.to_string())
         };
-        let spec: RunSpec = parsed.map_err(|error| fault(path, &error))?;
+        let spec: RunSpec =
+            parsed.map_err(|error| fault(path, Localized::both(error.clone(), model::fault(&error, Lang::Zh))))?;
         let missing = [
             (
                 spec.backend.command.is_empty() && spec.backend.base_url.is_empty(),
@@ -153,24 +154,37 @@ impl RunSpec {
         let outside =
             Path::new(&spec.result).components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir));
         if !spec.result.is_empty() && (outside || !spec.result.ends_with(".json")) {
-            return Err(fault(path, "`result` must be a .json file below the root"));
+            return Err(fault(
+                path,
+                Localized::both(
+                    "`result` must be a .json file below the root",
+                    "`result` 必须是课程根目录下的 .json 文件",
+                ),
+            ));
         }
         if !spec.backend.base_url.is_empty() {
-            Endpoint::new(&spec.backend.base_url, None).map_err(|error| fault(path, &error.to_string()))?;
+            Endpoint::new(&spec.backend.base_url, None).map_err(|error| fault(path, error.to_string()))?;
         }
         match missing.iter().find(|(absent, _)| *absent) {
-            Some((_, name)) => Err(fault(path, &format!("`{name}` is needed"))),
-            None if !spec.stream => {
-                Err(fault(path, "`stream` must be true: the time to first token is seen in a stream only"))
+            Some((_, name)) => {
+                Err(fault(path, Localized::both(format!("`{name}` is needed"), format!("缺少 `{name}`"))))
             }
+            None if !spec.stream => Err(fault(
+                path,
+                Localized::both(
+                    "`stream` must be true: the time to first token is seen in a stream only",
+                    "`stream` 必须为 true：只有流式回答才能看到首 token 延迟",
+                ),
+            )),
             None => Ok(spec),
         }
     }
 }
 
-fn fault(path: &Path, what: &str) -> RunError {
+fn fault(path: &Path, what: impl Into<Localized>) -> RunError {
+    let (what, shown) = (what.into(), path.display());
     RunError::usage(
-        format!("{}: {what}", path.display()),
+        Localized::both(format!("{shown}: {}", what.get(Lang::En)), format!("{shown}：{}", what.get(Lang::Zh))),
         Localized::both(
             "the run specification is described in the README, section `smoke`",
             "运行说明的格式见 README 的 `smoke` 一节",

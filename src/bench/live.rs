@@ -90,5 +90,7 @@ mod tests {
         let state = State { started: 6, ended: 2, failed: 1, ttft: (1, 100.0), tpot: (1, 10.25) };
         let text = line(state, 8, Duration::from_secs(2));
         assert_eq!(text, "TTFT 100.0 ms · TPOT 10.2 ms · 4 in flight · 1 failed · ETA 6.0 s");
+        let chinese = crate::model::progress(&format!("c4 pass 2: {text}"), crate::model::Lang::Zh);
+        assert_eq!(chinese, "c4 第 2 轮：TTFT 100.0 ms · TPOT 10.2 ms · 在途 4 · 失败 1 · 剩余 6.0 s");
     }
 }

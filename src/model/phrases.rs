@@ -127,6 +127,13 @@ const PROGRESS: &[(&str, &str)] = &[
     ("installing {}", "正在安装 {}"),
     ("computing the digest of the model", "正在计算模型摘要"),
     ("making a virtual environment", "正在创建虚拟环境"),
+    // The line of a running load, part by part.
+    ("{} pass {}: {}", "{} 第 {} 轮：{}"),
+    ("{} warm-up: {}", "{} 预热：{}"),
+    ("{} · {}", "{} · {}"),
+    ("{} in flight", "在途 {}"),
+    ("{} failed", "失败 {}"),
+    ("ETA {}", "剩余 {}"),
     ("{}: probes", "{}：质量探针"),
     ("{}: invalidation", "{}：测量缓存失效代价"),
     ("{} pass {}", "{} 第 {} 轮"),
