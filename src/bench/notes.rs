@@ -225,7 +225,8 @@ fn client(say: Say<'_>, report: &BenchReport) -> Vec<Finding> {
         let detail = if detail.is_empty() { "no answer came".to_owned() } else { detail.join("; ") };
         all.push(say.of(&rules::CLIENT_ERROR).arg("detail", detail));
     }
-    if let Some(starved) = report.starvation.filter(|starvation| starvation.starved) {
+    // Without a success there is no figure that waiting could disturb.
+    if let Some(starved) = report.starvation.filter(|starvation| starvation.starved && report.successful > 0) {
         let (wait, share) =
             (starved.run_queue_wait_ms.unwrap_or_default(), starved.run_queue_wait_share.unwrap_or_default());
         all.push(

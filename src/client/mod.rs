@@ -15,7 +15,7 @@ pub use endpoint::{Connection, Endpoint, EndpointError};
 pub use recording::Recording;
 pub use send::{Prepared, Run};
 pub use sse::{Event, Parser};
-pub use trace::{Chunk, FaultKind, RequestFault, RequestTrace};
+pub use trace::{Chunk, FaultKind, RequestFault, RequestTrace, other_model};
 
 pub(crate) use send::Exchange;
 pub(crate) use trace::{StreamReader, Transfer};

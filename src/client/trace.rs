@@ -146,6 +146,13 @@ pub struct RequestTrace {
     pub fault: Option<RequestFault>,
 }
 
+/// The model that answered, where it is none that was asked for. Servers lengthen a name
+/// (a date, a revision) or shorten it (a path to its last part): that is the same model.
+pub fn other_model<'t>(traces: &'t [RequestTrace], asked: &str) -> Option<&'t str> {
+    let same = |answered: &str| answered.contains(asked) || asked.contains(answered);
+    traces.iter().filter_map(|trace| trace.model.as_deref()).find(|answered| !answered.is_empty() && !same(answered))
+}
+
 impl RequestTrace {
     /// Whether it succeeded.
     pub fn succeeded(&self) -> bool {
@@ -368,5 +375,14 @@ mod tests {
             let fault = stream(&[(1, HI), (2, text), (3, STOP), (4, DONE)], true).fault.unwrap();
             assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::StreamError, "engine died"), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_longer_or_shorter_name_is_the_same_model() {
+        let answered = |name: &str| vec![RequestTrace { model: Some(name.to_owned()), ..RequestTrace::default() }];
+        assert_eq!(other_model(&answered("gpt-4o-2024-08-06"), "gpt-4o"), None);
+        assert_eq!(other_model(&answered("qwen"), "models/qwen"), None);
+        assert_eq!(other_model(&answered(""), "m"), None);
+        assert_eq!(other_model(&answered("other"), "toy"), Some("other"));
     }
 }

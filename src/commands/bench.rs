@@ -12,7 +12,7 @@ use crate::bench::runner::{Pass, Target, Unusable};
 use crate::bench::workload::Workload;
 use crate::bench::{notes, trace_file};
 use crate::cli::{Arrival, BenchArgs, Cli, QualityProbe, Ramp};
-use crate::client::{Asked, ChatRequest, Endpoint, RequestTrace};
+use crate::client::{Asked, ChatRequest, Endpoint, RequestTrace, other_model};
 use crate::course::Context;
 use crate::error::RunError;
 use crate::fsx;
@@ -399,6 +399,10 @@ impl<'a> Job<'a> {
         let mut findings = notes::findings(&report, &traces, readings, self.args.verdict.tolerate_failures);
         if self.args.workload.quality_probes.contains(&QualityProbe::Logprobs) && readings.logprobs.is_empty() {
             findings.push(self.finding(&bench_rules::NO_LOGPROBS));
+        }
+        if let Some(answered) = other_model(&traces, &self.target.model) {
+            let finding = self.finding(&bench_rules::ANSWERED_BY_ANOTHER);
+            findings.push(finding.arg("model", &*self.target.model).arg("answered", answered));
         }
         if let Some(state) = ctx.cancel.get() {
             let interrupted = self.finding(&bench_rules::INTERRUPTED);

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Deserialize)]
+#[serde(expecting = "a JSON object with the members of a report")]
 struct WireReport {
     schema_version: String,
     exit_code: i32,

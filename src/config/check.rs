@@ -18,6 +18,26 @@ pub(crate) fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D
     within(f64::deserialize(deserializer)?, 0.0, MAX_SECONDS)
 }
 
+/// A share: 0 to 1.
+pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let value = f64::deserialize(deserializer)?;
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(D::Error::custom(format!("{value} is no share from 0 to 1")))
+    }
+}
+
+/// A relative difference: 0 or more, and a number.
+pub(crate) fn relative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let value = f64::deserialize(deserializer)?;
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err(D::Error::custom(format!("{value} is no number from 0 on")))
+    }
+}
+
 fn within<E: Error>(value: f64, least: f64, most: f64) -> Result<f64, E> {
     if (least..=most).contains(&value) {
         Ok(value)

@@ -310,9 +310,11 @@ pub struct ConcludeSettings {
     /// Samples (successful requests over all repeats) below this are too few for `accept`.
     pub min_samples: u32,
     /// Largest coefficient of variation of throughput over the repeats.
+    #[serde(deserialize_with = "check::relative")]
     pub max_cv: f64,
     /// Largest share of the machine's processor time that other programs may have used
     /// while the run was measured, 0 to 1.
+    #[serde(deserialize_with = "check::share")]
     pub max_others_cpu: f64,
     /// Quality probes below this are too few for `accept`.
     pub min_probes: u32,
@@ -321,6 +323,7 @@ pub struct ConcludeSettings {
     /// Samples below this carry a P99 only with a warning.
     pub p99_warn_samples: u32,
     /// Tolerated relative difference of the mean output length of two sides.
+    #[serde(deserialize_with = "check::relative")]
     pub output_length_tolerance: f64,
     /// Concurrency below this shows nothing about a scheduler (project 70).
     pub min_scheduler_concurrency: u32,

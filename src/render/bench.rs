@@ -4,7 +4,7 @@ use super::HumanOptions;
 use super::human::{BOLD, DIM, color, severity_style};
 use crate::bench::calibrate::{ClientError, MetricError};
 use crate::bench::report::BenchReport;
-use crate::model::{Finding, Status};
+use crate::model::{Finding, Status, word};
 use crate::term::{human_duration, neutralize, pad};
 use anstyle::AnsiColor;
 use std::fmt::Write;
@@ -264,7 +264,7 @@ fn write_findings(out: &mut String, findings: &[Finding], options: HumanOptions<
         findings.iter().filter(|finding| !options.quiet || finding.severity == Severity::Error).collect();
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     for finding in sorted {
-        let severity = options.paint(severity_style(finding.severity), finding.severity.name());
+        let severity = options.paint(severity_style(finding.severity), word(finding.severity.name(), options.lang));
         let message = neutralize(&finding.message(options.lang)).replace('\n', " ");
         let _ = writeln!(out, "{severity}[{}]: {message}", finding.rule.id);
         if let Some(help) = finding.help_text(options.lang) {

@@ -169,11 +169,11 @@ super::rules! {
         why: "A client that waits for a core reads late and counts its own wait as the server's time."
            / "客户端抢不到核心就会读得晚，把自己的等待算成服务的时间。";
     }
-    MODEL_NOT_LISTED = "bench/model-not-listed" Note {
+    MODEL_NOT_LISTED = "bench/model-not-listed" Warning {
         message: "the server lists {listed}, not {model}" / "服务列出的是 {listed}，没有 {model}";
-        help: "" / "";
-        why: "Some servers take names that they do not list; most answer 404."
-           / "有的服务接受未列出的名字，大多数会返回 404。";
+        help: "give a listed name with --model, or see to it that these answers really come from {model}" / "请用 --model 给出列出的名称，或确认这些回答确实来自 {model}";
+        why: "Some servers take names that they do not list and answer with the one model they have; most answer 404."
+           / "有的服务接受未列出的名字，并用自己唯一的模型回答；大多数会返回 404。";
     }
     OUTPUT_LENGTHS = "bench/output-lengths" Note {
         message: "answers are {least} to {most} tokens long: compare latencies per token" / "回答长度从 {least} 到 {most} 个 token 不等：请按 token 比较延迟";
@@ -229,5 +229,11 @@ super::rules! {
         help: "let both machines set their clocks (chrony, NTP)" / "请让两台机器校时（chrony、NTP）";
         why: "Generators compare their clocks with each other before and after the load; logs of the machines do not."
            / "压测进程在负载前后互相比对时钟；机器上的日志则没有。";
+    }
+    ANSWERED_BY_ANOTHER = "bench/answered-by-another" Warning {
+        message: "asked for {model}, the answers say {answered}" / "请求的是 {model}，回答中写的却是 {answered}";
+        help: "ask under the name of the model that answers, or correct what the server was started with" / "请改用实际作答的模型名，或更正服务启动时加载的模型";
+        why: "Some servers answer to any name with the one model they have; the figures then stand under the name of a model that was never measured."
+           / "有的服务不论请求哪个模型，都用自己唯一的模型回答；这样数据就记在了一个从未测量过的模型名下。";
     }
 }

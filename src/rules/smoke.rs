@@ -180,4 +180,10 @@ super::rules! {
         why: "A chunk may hold several tokens, so figures per token are only estimates."
            / "一个数据块可能包含多个 token，所以每 token 的数字只是估计。";
     }
+    ANSWERED_BY_ANOTHER = "smoke/answered-by-another" Warning {
+        message: "asked for {model}, the answers say {answered}" / "请求的是 {model}，回答中写的却是 {answered}";
+        help: "ask under the name of the model that answers, or correct what the server was started with" / "请改用实际作答的模型名，或更正服务启动时加载的模型";
+        why: "Some servers answer to any name with the one model they have; the figures then stand under the name of a model that was never measured."
+           / "有的服务不论请求哪个模型，都用自己唯一的模型回答；这样数据就记在了一个从未测量过的模型名下。";
+    }
 }

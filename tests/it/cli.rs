@@ -113,6 +113,9 @@ fn init_writes_once_and_what_it_writes_is_valid() {
 #[case("[links.external]\nconcurrency = 0\n")]
 #[case("[[project]]\nid = 66\nconcurrency = 100000\n")]
 #[case("[course]\ndocs = 3\n")]
+#[case("[conclude]\nmax_others_cpu = nan\n")]
+#[case("[conclude]\nmax_others_cpu = -5.0\n")]
+#[case("[conclude]\nmax_cv = inf\n")]
 fn impossible_settings_are_placed(#[case] text: &str) {
     let folder = empty();
     fs::write(folder.path().join("verify.toml"), text).unwrap();

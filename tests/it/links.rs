@@ -5,6 +5,7 @@ use crate::support::{args, case, findings, report, scratch, verify};
 use crate::support::{pipe, report_with_closed_folder};
 use rstest::rstest;
 use serde_json::Value;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Path, cell, line and target of findings, sorted.
@@ -461,4 +462,28 @@ fn big_and_deep_files_do_not_hang() {
     let lines = found(folder.path(), &[]);
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     assert!(lines.iter().all(|line| line.starts_with("links/missing-file quotes.md")), "{lines:?}");
+}
+
+/// A name that is no UTF-8 is shown with replacement characters; what is shown names no file.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_no_utf8_is_neither_found_nor_suggested() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("docs")).unwrap();
+    let odd = std::ffi::OsStr::from_bytes(b"docs/n\xff.md");
+    fs::write(folder.path().join(odd), "# N\n\n[here](#n) [gone](#gone)\n").unwrap();
+    let page = folder.path().join("docs/c.md");
+    fs::write(&page, "[a](no.md) [b](n\u{fffd}.md)\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = verify(folder.path());
+        command.args(args);
+        report(command)
+    };
+    let (code, document) = run(&["links"]);
+    let findings = document["stages"][0]["findings"].as_array().unwrap();
+    assert_eq!((code, findings.len()), (1, 3), "{document}");
+    assert!(!document.to_string().contains("write `n"), "{document}");
+    assert_eq!(run(&["links", "--fix"]).0, 1);
+    assert_eq!(fs::read_to_string(&page).unwrap(), "[a](no.md) [b](n\u{fffd}.md)\n");
 }

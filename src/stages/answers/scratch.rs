@@ -9,6 +9,9 @@ const MAX_COPY: u64 = 1 << 20;
 /// At most so many files are copied into one mirror.
 const MAX_FILES: usize = 2000;
 
+/// A folder with more notebooks is mirrored without them.
+const MAX_NOTEBOOKS: usize = 200;
+
 /// Folders of one run of one notebook.
 #[derive(Debug)]
 pub(super) struct Scratch {
@@ -63,15 +66,22 @@ fn link_siblings(folder: &Path, mirror: &Path, except: &Path) {
 }
 
 /// Small files are copied, so that writing to them changes nothing; notebooks, large
-/// files and folders are linked.
+/// files and folders are linked. Where notebooks stand by the hundred, they are left out:
+/// with links to all of them in the mirror of each, the effort would grow with the square.
 fn copy_folder(folder: &Path, mirror: &Path) {
-    for (count, entry) in entries(folder).enumerate() {
-        let (path, target) = (entry.path(), mirror.join(entry.file_name()));
-        let small = entry.metadata().is_ok_and(|data| data.is_file() && data.len() <= MAX_COPY);
-        let notebook = path.extension().is_some_and(|extension| extension == "ipynb");
-        if !small || notebook || count >= MAX_FILES || fs::copy(&path, &target).is_err() {
-            link(&path, &target);
+    let is_notebook = |path: &Path| path.extension().is_some_and(|extension| extension == "ipynb");
+    let (notebooks, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        entries(folder).map(|entry| entry.path()).partition(|path| is_notebook(path));
+    let into = |path: &Path| path.file_name().map(|name| mirror.join(name));
+    for (count, path) in others.iter().enumerate() {
+        let Some(target) = into(path) else { continue };
+        let small = path.symlink_metadata().is_ok_and(|data| data.is_file() && data.len() <= MAX_COPY);
+        if !small || count >= MAX_FILES || fs::copy(path, &target).is_err() {
+            link(path, &target);
         }
+    }
+    if notebooks.len() <= MAX_NOTEBOOKS {
+        notebooks.iter().for_each(|path| into(path).into_iter().for_each(|target| link(path, &target)));
     }
 }
 
@@ -89,4 +99,24 @@ fn link(original: &Path, link: &Path) {
     } else {
         std::os::windows::fs::symlink_file(original, link)
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notebooks_are_mirrored_unless_there_are_hundreds() {
+        let course = tempfile::tempdir().unwrap();
+        let write = |name: &str| fs::write(course.path().join(name), "{}").unwrap();
+        ["a.ipynb", "b.ipynb", "data.csv"].iter().for_each(|name| write(name));
+        let mirrored = || {
+            let run = tempfile::tempdir().unwrap();
+            let scratch = Scratch::make(run.path().join("1"), course.path(), course.path()).unwrap();
+            entries(&scratch.cwd).count()
+        };
+        assert_eq!(mirrored(), 3);
+        (0..MAX_NOTEBOOKS).for_each(|number| write(&format!("{number}.ipynb")));
+        assert_eq!(mirrored(), 1, "the data stays");
+    }
 }

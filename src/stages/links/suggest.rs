@@ -96,19 +96,22 @@ impl Suggester<'_, '_> {
         vec![plain(""), plain(docs)]
     }
 
-    /// Names in the same folder that differ by a letter or two.
+    /// Names in the same folder that differ by a letter or two, and less in a short name:
+    /// two changes make any name of two letters out of any other.
     fn misspelt(&self, path: &str) -> Vec<String> {
         const CHANGES: usize = 2;
         let name = file_name(path);
-        if name.chars().count() < 4 {
+        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        let changes = CHANGES.min(stem.chars().count() / 2);
+        if changes == 0 {
             return Vec::new();
         }
         let mut near: Vec<(usize, String)> = self
             .world
             .tree
-            .maybe_spelled(path, CHANGES)
+            .maybe_spelled(path, changes)
             .map(|file| (strsim::damerau_levenshtein(file_name(file), name), file.to_owned()))
-            .filter(|(distance, _)| (1..=CHANGES).contains(distance))
+            .filter(|(distance, _)| (1..=changes).contains(distance))
             .collect();
         near.sort();
         let best = near.first().map(|(distance, _)| *distance);

@@ -159,7 +159,8 @@ impl Tree {
         tree.unreadable = seen.unreadable;
         tree.unreadable.sort();
         for (file, node) in seen.entries {
-            if let Some(node) = node {
+            let is_source = || SourceKind::of(ctx.repo_path(&file).as_str()).is_some();
+            if let Some(node) = node.filter(|_| is_target(&file) || is_source()) {
                 tree.insert(ctx.repo_path(&file).as_str().to_owned(), file, node);
             }
         }
@@ -174,7 +175,11 @@ impl Tree {
         }
         tree.sources.sort_by(|a, b| a.path.cmp(&b.path));
         for (index, source) in tree.sources.iter().enumerate() {
-            tree.nodes.insert(source.path.clone(), Node::Source(index));
+            if is_target(&source.file) {
+                tree.nodes.insert(source.path.clone(), Node::Source(index));
+            } else {
+                tree.nodes.remove(&source.path);
+            }
         }
         tree
     }
@@ -250,6 +255,12 @@ impl Tree {
         index.values_mut().for_each(|paths| paths.sort());
         index
     }
+}
+
+/// Whether a link can lead there. A name that is no UTF-8 is shown with replacement
+/// characters, and what is shown names no file.
+fn is_target(file: &Path) -> bool {
+    file.to_str().is_some()
 }
 
 /// Equal for two names that a case-insensitive disk takes for one.

@@ -10,6 +10,7 @@ use crate::backend::plan::{self, Named, Plan, Planned, Role};
 use crate::backend::spec::RunSpec;
 use crate::bench::metrics::{PassFigures, TokensSource};
 use crate::cli::{BackendChoice, SmokeArgs};
+use crate::client::other_model;
 use crate::config::Project;
 use crate::course::Context;
 use crate::error::RunError;
@@ -178,6 +179,11 @@ fn succeeded(
     let mut findings = plan.notes.clone();
     findings.extend(proof::remarks(&at, plan, &observed.measured, figures));
     findings.extend(disturbed(ctx, &at, observed));
+    let asked = &observed.life.identity.model;
+    if let Some(answered) = other_model(&observed.measured.traces, asked) {
+        let finding = Finding::new(&rules::smoke::ANSWERED_BY_ANOTHER, at.clone());
+        findings.push(finding.arg("model", asked).arg("answered", answered));
+    }
     if figures.tokens_source == TokensSource::Chunks {
         findings.push(Finding::new(&rules::smoke::ESTIMATED_TOKENS, at.clone()));
     }
