@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
                     "{:34} {} {}",
                     rule.id,
                     pad(word(rule.severity.name(), screen.lang), 8),
-                    readable(rule.message.get(screen.lang))
+                    summary(rule, screen.lang)
                 );
             }
             for signature in SIGNATURES {
@@ -59,16 +59,22 @@ pub(crate) fn run(args: &ExplainArgs, screen: &Screen<'_>) -> Result<u8, RunErro
     Ok(0)
 }
 
+/// What a rule is about, in a line of a list. Where the message is all made for the place,
+/// the reason tells more.
+fn summary(rule: &Rule, lang: Lang) -> String {
+    let message = readable(rule.message.get(lang));
+    if !(message.starts_with('<') && message.find('>') == Some(message.len() - 1)) {
+        return message;
+    }
+    let why = rule.why.get(lang);
+    let end = why.find(". ").or_else(|| why.find('。')).unwrap_or(why.len());
+    readable(&why[..end])
+}
+
 /// Lists the rules of one group, such as `links`; false when there is no such group.
 fn write_group(text: &mut String, group: &str, lang: Lang) -> bool {
     for rule in rules::all().filter(|rule| rule.id.split_once('/').is_some_and(|(name, _)| name == group)) {
-        let _ = writeln!(
-            text,
-            "{:34} {} {}",
-            rule.id,
-            pad(word(rule.severity.name(), lang), 8),
-            readable(rule.message.get(lang))
-        );
+        let _ = writeln!(text, "{:34} {} {}", rule.id, pad(word(rule.severity.name(), lang), 8), summary(rule, lang));
     }
     for signature in SIGNATURES.iter().filter(|_| DIAGNOSIS.strip_suffix('/') == Some(group)) {
         let id = format!("{DIAGNOSIS}{}", signature.id);
@@ -155,4 +161,19 @@ fn unknown(id: &str) -> RunError {
         None => Localized::both("`verify explain` lists every rule", "`verify explain` 会列出所有规则"),
     };
     RunError::usage(Localized::both(format!("there is no rule `{id}`"), format!("没有规则 `{id}`")), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_something_of_every_rule() {
+        for rule in rules::all() {
+            for lang in [Lang::En, Lang::Zh] {
+                let text = summary(rule, lang);
+                assert!(!text.starts_with('<') || text.find('>') != Some(text.len() - 1), "{}: {text}", rule.id);
+            }
+        }
+    }
 }
