@@ -7,7 +7,7 @@ mod figures;
 use super::groups::{Table, table};
 use super::plot::{STYLES, escape};
 use super::{Arm, Group, Sheet, Source};
-use crate::model::Lang;
+use crate::model::{Lang, word};
 use figures::Figure;
 use std::fmt::Write;
 
@@ -238,7 +238,7 @@ impl Page<'_> {
             let _ = writeln!(
                 out,
                 "<li><span class=\"word\">{}</span>{arm} {} <code>{}</code></li>",
-                escape(&note.severity),
+                escape(word(&note.severity, self.lang)),
                 escape(note.text.get(self.lang)),
                 escape(&note.rule)
             );

@@ -2,7 +2,7 @@
 
 use super::groups::{Table, footnotes, plain, table};
 use super::{Difference, Group, Sheet, Source, metric_title};
-use crate::model::{Lang, Localized};
+use crate::model::{Lang, Localized, word};
 use crate::render::markdown_text;
 use crate::term::{neutralize, one_line, pad};
 use std::fmt::Write;
@@ -89,7 +89,7 @@ fn write_source(out: &mut String, source: &Source, lang: Lang) {
         }
     }
     for note in &source.notes {
-        let _ = writeln!(out, "  {}[{}]: {}", note.severity, note.rule, one_line(note.text.get(lang)));
+        let _ = writeln!(out, "  {}[{}]: {}", word(&note.severity, lang), note.rule, one_line(note.text.get(lang)));
     }
     out.push('\n');
 }
@@ -204,7 +204,7 @@ fn write_markdown_source(out: &mut String, source: &Source, lang: Lang) {
             let _ = writeln!(
                 out,
                 "- {} `{}`: {}",
-                note.severity,
+                word(&note.severity, lang),
                 note.rule.replace('`', "'"),
                 markdown_text(note.text.get(lang))
             );
