@@ -52,7 +52,9 @@ impl Cli {
     /// internal commands from its help alone.
     pub fn public() -> clap::Command {
         let whole = Cli::command();
-        let mut root = clap::Command::new("verify").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+        let root = clap::Command::new("verify").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+        // The options bring the words of their own struct, which those of the program replace.
+        let mut root = GlobalArgs::augment_args(root);
         if let Some(about) = whole.get_about() {
             root = root.about(about.clone());
         }
@@ -60,7 +62,7 @@ impl Cli {
             root = root.long_about(about.clone());
         }
         let visible = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-        GlobalArgs::augment_args(root).subcommand_required(true).subcommands(visible)
+        root.subcommand_required(true).subcommands(visible)
     }
 }
 

@@ -53,7 +53,8 @@ fn man_pages_have_every_command_and_option() {
     }
     let page = verify(folder.path()).arg("man").output().unwrap().stdout;
     assert_eq!(fs::read(folder.path().join("pages/verify.1")).unwrap(), page);
-    assert!(String::from_utf8_lossy(&page).contains("verify\\-conclude"));
+    let page = String::from_utf8_lossy(&page);
+    assert!(page.contains("verify\\-conclude") && page.contains("verify \\- The gate between"), "{page}");
 }
 
 #[test]
